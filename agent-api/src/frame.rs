@@ -1,0 +1,137 @@
+//! Frames of the command channel: JSON objects told apart by `type`, at most 4 MiB each, the same on every transport.
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::{Command, CommandStatus};
+use crate::heartbeat::Heartbeat;
+use crate::name::{CommandId, ExecutorId};
+use crate::object::ObjectKey;
+
+/// Largest frame: 4 MiB.
+pub const MAX_BYTES: usize = 4 << 20;
+/// WebSocket subprotocol.
+pub const SUBPROTOCOL: &str = "clicklink.v1";
+/// Version that [`Hello`] offers and [`Welcome`] chooses.
+pub const PROTOCOL: u32 = 1;
+
+/// From executor to manager.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Up {
+    /// First frame of a connection.
+    Hello(Hello),
+    /// What was observed; its arrival is what the manager calls alive.
+    Heartbeat(Box<Heartbeat>),
+    /// The command is on disk.
+    CommandAck(CommandAck),
+    /// A running command; may be lost.
+    CommandProgress(CommandProgress),
+    /// How a command ended; repeated until acknowledged.
+    CommandResult(CommandResult),
+}
+
+/// From manager to executor.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Down {
+    /// Answer to `hello`.
+    Welcome(Welcome),
+    /// A command; repeated until acknowledged.
+    Command(Command),
+    /// The result is stored.
+    ResultAck(ResultAck),
+}
+
+/// Who connects, and where its journal stands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// Executor.
+    pub executor_id: ExecutorId,
+    /// Uid of the `kube-system` Namespace, null while unknown.
+    pub cluster_uid: Option<String>,
+    /// clicklink's version.
+    pub version: String,
+    /// Protocol versions it speaks.
+    pub protocols: Vec<u32>,
+    /// Highest sequence journaled, 0 for none.
+    pub last_sequence: u64,
+    /// Commands whose result is not acknowledged yet.
+    pub unacknowledged_results: Vec<CommandId>,
+}
+
+/// How the connection goes on.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Welcome {
+    /// Chosen protocol version.
+    pub protocol: u32,
+    /// Seconds between heartbeats, 5–300.
+    pub heartbeat_interval_s: u32,
+    /// The manager's clock.
+    pub server_time: jiff::Timestamp,
+}
+
+/// See [`Up::CommandAck`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CommandAck {
+    /// Command.
+    pub id: CommandId,
+}
+
+/// See [`Up::CommandProgress`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CommandProgress {
+    /// Command.
+    pub id: CommandId,
+    /// Stage, e.g. `checking`, `rendering`, `applying`, `waiting`.
+    pub stage: String,
+    /// Step, from 1.
+    pub step: u32,
+    /// Of how many.
+    pub of: u32,
+    /// What it is about, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+}
+
+/// See [`Up::CommandResult`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CommandResult {
+    /// Command.
+    pub id: CommandId,
+    /// `completed` or `failed`.
+    pub status: CommandStatus,
+    /// How it ended, for a person.
+    pub result: String,
+    /// Each object that was written.
+    #[serde(default)]
+    pub objects: Vec<ObjectOutcome>,
+}
+
+/// What became of one object.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ObjectOutcome {
+    /// Object.
+    #[serde(flatten)]
+    pub key: ObjectKey,
+    /// Outcome.
+    pub outcome: Outcome,
+}
+
+/// What a server-side apply did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was not there.
+    Created,
+    /// It changed.
+    Changed,
+    /// It was so already.
+    Unchanged,
+}
+
+/// See [`Down::ResultAck`].
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ResultAck {
+    /// Command.
+    pub id: CommandId,
+}

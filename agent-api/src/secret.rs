@@ -1,0 +1,47 @@
+//! A text that must not be shown.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
+
+/// A token, key or password. It has no `Display`, its `Debug` shows nothing, and its memory is cleared when it is dropped.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes a text into custody.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself; each use is a place to look at.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_nothing() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "[secret]");
+    }
+}
