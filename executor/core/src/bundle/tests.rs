@@ -1,0 +1,1 @@
+//! Table tests: each rule once by a bundle that breaks it.

@@ -1,0 +1,190 @@
+//! The executor's checks before it touches anything: pure, in the contract's order, the first that fails refuses.
+//!
+//! [`Approved`] is the one type that may be applied. Its only constructor is [`approve`], the last check.
+
+use std::sync::Arc;
+
+use agent_api::approval::{Approval, Versions};
+use agent_api::digest::Sha256;
+use agent_api::keys;
+use agent_api::manifest::Bundle;
+use agent_api::name::InstallId;
+use agent_api::object::{ObjectKey, RenderedObject};
+use serde_json::Value;
+
+use crate::bundle::Judged;
+use crate::event::TokenBundle;
+
+/// A bundle that a person approved and that is still, here and live, what they approved.
+#[derive(Debug)]
+pub struct Approved {
+    bundle: Arc<Bundle>,
+    judged: Arc<Judged>,
+    install_id: InstallId,
+    expires_at: jiff::Timestamp,
+}
+
+/// Proof that the approval had not ended when it was asked; wanted by each write.
+#[derive(Clone, Copy, Debug)]
+pub struct Writable<'a>(&'a Approved);
+
+/// The approval has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expired;
+
+impl Approved {
+    /// The bundle.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.bundle
+    }
+
+    /// Its rendered objects.
+    #[must_use]
+    pub fn judged(&self) -> &Judged {
+        &self.judged
+    }
+
+    /// The installation that Jobs are done for.
+    #[must_use]
+    pub fn install_id(&self) -> InstallId {
+        self.install_id
+    }
+
+    /// Asked before every write, by the executor's own clock and without grace.
+    ///
+    /// # Errors
+    /// [`Expired`].
+    pub fn writable(&self, now: jiff::Timestamp) -> Result<Writable<'_>, Expired> {
+        if now < self.expires_at { Ok(Writable(self)) } else { Err(Expired) }
+    }
+}
+
+impl<'a> Writable<'a> {
+    /// The workload object at an index of [`Judged::workload`], `None` outside of it: nothing else can be written.
+    #[must_use]
+    pub fn object(self, key: &ObjectKey) -> Option<&'a RenderedObject> {
+        self.0.judged.workload().iter().find(|object| object.key() == *key)
+    }
+}
+
+/// The token bundle approves this bundle and has not expired.
+pub(crate) fn token_bundle(found: &TokenBundle, sha256: &Sha256, now: jiff::Timestamp) -> Result<(), String> {
+    if found.approval.bundle_sha256 != *sha256 {
+        return Err(format!("the approval at hand is for bundle {}, not for {}", found.approval.bundle_sha256.short(), sha256.short()));
+    }
+    let expires_at = found.expires_at();
+    if now >= expires_at {
+        return Err(format!("the approval expired at {expires_at:.0}"));
+    }
+    Ok(())
+}
+
+/// The live ServiceAccount says the same.
+pub(crate) fn account(live: Option<&Value>, sha256: &Sha256) -> Result<(), String> {
+    let live = live.ok_or("ServiceAccount pcm-platform is not there")?;
+    match annotation(live, keys::BUNDLE_SHA256) {
+        Some(found) if found == sha256.as_str() => Ok(()),
+        Some(found) => {
+            let found = found.get(..12).unwrap_or(found);
+            Err(format!("ServiceAccount pcm-platform is annotated with bundle {found}, not with {}", sha256.short()))
+        }
+        None => Err(format!("ServiceAccount pcm-platform has no annotation {}", keys::BUNDLE_SHA256)),
+    }
+}
+
+/// One permission object is live, stamped with this bundle and this content, and holds every value that the rendering sets.
+pub(crate) fn permission(rendered: &RenderedObject, live: Option<&Value>, sha256: &Sha256) -> Result<(), String> {
+    let key = rendered.key();
+    let live = live.ok_or_else(|| format!("{key} is missing"))?;
+    match annotation(live, keys::BUNDLE_SHA256) {
+        Some(found) if found == sha256.as_str() => {}
+        Some(_) => return Err(format!("{key} is stamped with another bundle")),
+        None => return Err(format!("{key} is not stamped by an approval")),
+    }
+    let content = rendered.digest();
+    if annotation(live, keys::CONTENT_SHA256) != Some(content.as_str()) {
+        return Err(format!("{key} was approved with another content than is rendered here"));
+    }
+    match first_difference(&rendered.object, live, String::new()) {
+        Some(path) => Err(format!("{key} was changed after the approval: {path}")),
+        None => Ok(()),
+    }
+}
+
+/// The live annotation names the workload half that is rendered here. The last check.
+pub(crate) fn approve(bundle: &Arc<Bundle>, judged: &Arc<Judged>, live: &Value, found: &TokenBundle, here: &Versions) -> Result<Approved, String> {
+    let rendered = judged.workload_sha256();
+    if annotation(live, keys::WORKLOAD_SHA256) != Some(rendered.as_str()) {
+        let with = &found.approval.versions;
+        let versions = if with == here {
+            String::new()
+        } else {
+            format!(" (approved with {}, {}; rendering here is {}, {})", with.clicklink, with.engine, here.clicklink, here.engine)
+        };
+        return Err(format!("the workload rendered here ({}) is not the one that was approved{versions}", rendered.short()));
+    }
+    let Approval { install_id, .. } = found.approval;
+    Ok(Approved { bundle: Arc::clone(bundle), judged: Arc::clone(judged), install_id, expires_at: found.expires_at() })
+}
+
+fn annotation<'a>(live: &'a Value, key: &str) -> Option<&'a str> {
+    live.get("metadata")?.get("annotations")?.get(key)?.as_str()
+}
+
+/// The path of the first value that the rendering sets and the live object does not hold. A webhook's `caBundle` is left out: another
+/// writer fills it. Empty values that the API server drops count as held.
+fn first_difference(rendered: &Value, live: &Value, path: String) -> Option<String> {
+    match (rendered, live) {
+        (Value::Object(wanted), Value::Object(found)) => wanted.iter().find_map(|(key, value)| {
+            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            match found.get(key) {
+                _ if key == "caBundle" => None,
+                Some(found) => first_difference(value, found, path),
+                None if is_empty(value) => None,
+                None => Some(path),
+            }
+        }),
+        (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
+            wanted.iter().zip(found).enumerate().find_map(|(i, (value, found))| first_difference(value, found, format!("{path}[{i}]")))
+        }
+        (wanted, found) if wanted == found || (is_empty(wanted) && is_empty(found)) => None,
+        // Quantities and the like come back in one form only where they were so written; numbers are compared as such.
+        (Value::Number(wanted), Value::Number(found)) if wanted.as_f64() == found.as_f64() => None,
+        _ => Some(path),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(rendered: Value, live: Value, expected: Option<&str>) {
+        assert_eq!(first_difference(&rendered, &live, String::new()).as_deref(), expected, "{rendered} in {live}");
+    }
+
+    #[test]
+    fn every_value_that_is_rendered_must_be_live() {
+        check(json!({"a": 1}), json!({"a": 1, "added": true}), None);
+        check(json!({"a": {"b": [1, 2]}}), json!({"a": {"b": [1, 3]}}), Some("a.b[1]"));
+        check(json!({"rules": [{"verbs": ["get"]}]}), json!({"rules": [{"verbs": ["get", "list"]}]}), Some("rules[0].verbs"));
+        check(json!({"rules": []}), json!({"rules": null}), None);
+        check(json!({"rules": []}), json!({}), None);
+        check(json!({"rules": []}), json!({"rules": [{"verbs": ["*"]}]}), Some("rules"));
+        check(json!({"x": "y"}), json!({}), Some("x"));
+        check(json!({"x": false}), json!({}), Some("x"));
+        check(json!({"clientConfig": {"caBundle": "", "service": {"name": "s"}}}), json!({"clientConfig": {"caBundle": "QQ==", "service": {"name": "s"}}}), None);
+        check(json!({"n": 1.0}), json!({"n": 1}), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! One sync: checks in the contract's order, then component after component.
+//!
+//! A sync is not durable. After a restart it begins anew with its checks; what it applied before is found applied again.
+
+use std::sync::Arc;
+
+use agent_api::command::CommandStatus;
+use agent_api::digest::Sha256;
+use agent_api::frame::{CommandProgress, CommandResult, ObjectOutcome, Outcome as ObjectResult};
+use agent_api::manifest::Bundle;
+use agent_api::name::CommandId;
+use serde_json::Value;
+
+use crate::bundle::Judged;
+use crate::checks::{self, Approved};
+use crate::effect::{Effect, Read};
+use crate::event::{ApplyError, Fact, ReadError, TokenBundle, TokenBundleError};
+use crate::hint;
+use crate::record::{Outcome, Record, Stage};
+use crate::state::{Failure, State};
+use crate::transition::Transition;
+
+/// A running sync.
+#[derive(Clone, Debug)]
+pub(crate) struct Sync {
+    pub(crate) id: CommandId,
+    bundle: Arc<Bundle>,
+    phase: Phase,
+}
+
+/// What the sync waits for.
+#[derive(Clone, Debug)]
+enum Phase {
+    TokenBundle,
+    Account { found: TokenBundle },
+    Rendering { found: TokenBundle, account: Value },
+    Permissions { found: TokenBundle, account: Value, judged: Arc<Judged> },
+    Images { approved: Arc<Approved> },
+    Applying { approved: Arc<Approved>, component: usize, outcomes: Vec<ObjectOutcome> },
+}
+
+/// Why a sync ends without success.
+enum End {
+    /// A person has to approve: the result ends with the hint.
+    Refused(String),
+    /// Anything else, with its own text.
+    Failed(String),
+}
+
+impl Sync {
+    /// A new sync, and its first read.
+    pub(crate) fn begin(id: CommandId, bundle: Bundle) -> (Self, [Effect; 2]) {
+        let sync = Self { id, bundle: Arc::new(bundle), phase: Phase::TokenBundle };
+        let effects = [sync.progress(1, None), Effect::Read(id, Read::TokenBundle)];
+        (sync, effects)
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.phase {
+            Phase::TokenBundle | Phase::Account { .. } | Phase::Permissions { .. } | Phase::Images { .. } => Stage::Checking,
+            Phase::Rendering { .. } => Stage::Rendering,
+            Phase::Applying { .. } => Stage::Applying,
+        }
+    }
+
+    fn sha256(&self) -> &Sha256 {
+        self.bundle.sha256()
+    }
+
+    /// Steps: five checks, then one a component.
+    fn progress(&self, step: usize, object: Option<String>) -> Effect {
+        let of = 5 + self.bundle.manifest().components.len();
+        let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Effect::Progress(CommandProgress { id: self.id, stage: self.stage().as_str().into(), step: number(step), of: number(of), object })
+    }
+
+    fn to(&self, phase: Phase) -> Self {
+        Self { id: self.id, bundle: Arc::clone(&self.bundle), phase }
+    }
+}
+
+/// What follows from a fact. A fact that the phase does not wait for is late and changes nothing.
+pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timestamp) -> Transition {
+    let next = match (&sync.phase, fact) {
+        (Phase::TokenBundle, Fact::TokenBundle(result)) => on_token_bundle(sync, result, now),
+        (Phase::Account { found }, Fact::Account(result)) => on_account(sync, found, result),
+        (Phase::Rendering { found, account }, Fact::Rendered(result)) => on_rendered(sync, found, account, result),
+        (Phase::Permissions { found, account, judged }, Fact::Permissions(result)) => {
+            on_permissions(state, sync, found, account, judged, result)
+        }
+        (Phase::Images { approved }, Fact::Images(result)) => on_images(state, sync, approved, result),
+        (Phase::Applying { approved, .. }, Fact::JobDone(job)) => {
+            return Transition::record(Record::JobDone { install_id: approved.install_id(), job });
+        }
+        (Phase::Applying { approved, component, outcomes }, Fact::Applied(result)) => {
+            on_applied(state, sync, approved, *component, outcomes, result, now)
+        }
+        (
+            Phase::TokenBundle
+            | Phase::Account { .. }
+            | Phase::Rendering { .. }
+            | Phase::Permissions { .. }
+            | Phase::Images { .. }
+            | Phase::Applying { .. },
+            _late,
+        ) => return Transition::default(),
+    };
+    next.unwrap_or_else(|end| finish_badly(state, sync, end, now))
+}
+
+fn on_token_bundle(sync: &Sync, result: Result<TokenBundle, TokenBundleError>, now: jiff::Timestamp) -> Result<Transition, End> {
+    let found = result.map_err(|error| match error {
+        TokenBundleError::Absent => End::Refused("there is no approval yet".into()),
+        TokenBundleError::Damaged(problem) => End::Refused(format!("the token bundle is damaged: {problem}")),
+    })?;
+    checks::token_bundle(&found, sync.sha256(), now).map_err(End::Refused)?;
+    let home = found.approval.home_namespace.clone();
+    let next = sync.to(Phase::Account { found });
+    let effects = [next.progress(2, None), Effect::Read(sync.id, Read::Account(home))];
+    Ok(Transition::default().sync(Some(next)).then_all(effects))
+}
+
+fn on_account(sync: &Sync, found: &TokenBundle, result: Result<Option<Value>, ReadError>) -> Result<Transition, End> {
+    let account = result.map_err(read_error)?;
+    checks::account(account.as_ref(), sync.sha256()).map_err(End::Refused)?;
+    let read = Read::Render(Arc::clone(&sync.bundle), found.approval.capabilities.clone(), found.approval.home_namespace.clone());
+    let next = sync.to(Phase::Rendering { found: found.clone(), account: account.unwrap_or_default() });
+    let effects = [next.progress(3, None), Effect::Read(sync.id, read)];
+    Ok(Transition::default().sync(Some(next)).then_all(effects))
+}
+
+fn on_rendered(sync: &Sync, found: &TokenBundle, account: &Value, result: Result<Arc<Judged>, String>) -> Result<Transition, End> {
+    let judged = result.map_err(End::Failed)?;
+    let next = sync.to(Phase::Permissions { found: found.clone(), account: account.clone(), judged: Arc::clone(&judged) });
+    let effects = [next.progress(4, None), Effect::Read(sync.id, Read::Permissions(judged))];
+    Ok(Transition::default().sync(Some(next)).then_all(effects))
+}
+
+fn on_permissions(
+    state: &State,
+    sync: &Sync,
+    found: &TokenBundle,
+    account: &Value,
+    judged: &Arc<Judged>,
+    result: Result<Vec<Option<Value>>, ReadError>,
+) -> Result<Transition, End> {
+    let live = result.map_err(read_error)?;
+    for (i, rendered) in judged.permissions().iter().enumerate() {
+        checks::permission(rendered, live.get(i).and_then(Option::as_ref), sync.sha256()).map_err(End::Refused)?;
+    }
+    let approved = checks::approve(&sync.bundle, judged, account, found, &state.site.versions).map_err(End::Refused)?;
+    let next = sync.to(Phase::Images { approved: Arc::new(approved) });
+    let effects = [next.progress(5, None), Effect::Read(sync.id, Read::Images(Arc::clone(&sync.bundle)))];
+    Ok(Transition::default().sync(Some(next)).then_all(effects))
+}
+
+fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<Vec<String>, String>) -> Result<Transition, End> {
+    let missing = result.map_err(End::Failed)?;
+    if !missing.is_empty() {
+        return Err(End::Failed(format!("images are missing in the registry: {}", missing.join(", "))));
+    }
+    let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone() };
+    Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
+}
+
+fn apply(state: &State, transition: Transition, sync: &Sync, approved: &Arc<Approved>, component: usize, outcomes: Vec<ObjectOutcome>) -> Transition {
+    let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string());
+    let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component, outcomes });
+    let install_id = approved.install_id();
+    let jobs_done = state.jobs_done.iter().filter(|(install, _)| *install == install_id).map(|(_, job)| job.clone()).collect();
+    let effects =
+        [next.progress(6 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
+    transition.sync(Some(next)).then_all(effects)
+}
+
+fn on_applied(
+    state: &State,
+    sync: &Sync,
+    approved: &Arc<Approved>,
+    component: usize,
+    outcomes: &[ObjectOutcome],
+    result: Result<Vec<ObjectOutcome>, ApplyError>,
+    now: jiff::Timestamp,
+) -> Result<Transition, End> {
+    let applied = result.map_err(|error| match error {
+        ApplyError::Expired => End::Refused("the approval expired during the sync; what is applied stays".into()),
+        ApplyError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
+        ApplyError::Other(problem) => {
+            let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string()).unwrap_or_default();
+            End::Failed(format!("component {name}: {problem}"))
+        }
+    })?;
+    let outcomes = [outcomes, &applied].concat();
+    if component + 1 < sync.bundle.manifest().components.len() {
+        return Ok(apply(state, Transition::default(), sync, approved, component + 1, outcomes).then(Effect::Beat));
+    }
+    let count = |outcome| outcomes.iter().filter(|object| object.outcome == outcome).count();
+    let result = format!(
+        "synced bundle {}: {} workload object(s) applied: {} created, {} changed, {} unchanged",
+        sync.sha256(),
+        outcomes.len(),
+        count(ObjectResult::Created),
+        count(ObjectResult::Changed),
+        count(ObjectResult::Unchanged),
+    );
+    let result = CommandResult { id: sync.id, status: CommandStatus::Completed, result, objects: outcomes };
+    Ok(finish(result, Outcome::Synced(sync.sha256().clone()), now))
+}
+
+fn read_error(error: ReadError) -> End {
+    match error {
+        ReadError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
+        ReadError::Other(problem) => End::Failed(problem),
+    }
+}
+
+fn finish_badly(state: &State, sync: &Sync, end: End, now: jiff::Timestamp) -> Transition {
+    let objects = match &sync.phase {
+        Phase::Applying { outcomes, .. } => outcomes.clone(),
+        Phase::TokenBundle | Phase::Account { .. } | Phase::Rendering { .. } | Phase::Permissions { .. } | Phase::Images { .. } => Vec::new(),
+    };
+    let (message, outcome) = match end {
+        End::Refused(reason) => {
+            let message = format!("platform sync refused: {reason}; {}", hint::approve(state, sync.sha256()));
+            (message, Outcome::Refused)
+        }
+        End::Failed(reason) => {
+            let message = format!("platform sync failed: {reason}");
+            (message.clone(), Outcome::Failed(Failure { sha256: sync.sha256().clone(), message }))
+        }
+    };
+    finish(CommandResult { id: sync.id, status: CommandStatus::Failed, result: message, objects }, outcome, now)
+}
+
+/// Ends a command: the record, then its delivery, and the next command's turn.
+pub(crate) fn finish(result: CommandResult, outcome: Outcome, now: jiff::Timestamp) -> Transition {
+    let id = result.id;
+    Transition::record(Record::Finished { result, at: now, outcome }).sync(None).then_all([
+        Effect::Deliver(id),
+        Effect::Beat,
+        Effect::Continue,
+    ])
+}
