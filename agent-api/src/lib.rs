@@ -3,6 +3,8 @@
 //! Pure data and hashing. Deliberately absent: I/O, async, Kubernetes and HTTP clients, and any decision about what may happen.
 //! Unknown fields of a message are ignored and a field is never reused with another meaning.
 
+pub use uuid::Uuid;
+
 pub mod access;
 pub mod approval;
 pub mod command;

@@ -1,0 +1,39 @@
+# Commands of this repository; `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build tools demo test check fmt gen clean
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+tools: ## Build the pinned tools and the chart engine, once, into the user's cache folder
+	@tests/tools/build
+
+build: tools ## Build everything that is run: clicklink, navin-manager, the chart engine beside them
+	@cargo build --locked --workspace --bins
+	@tests/tools/install-engine target/debug
+
+demo: build ## Run the main job on a real control plane and tell the story (KEEP=1 leaves it running)
+	@target/debug/demo
+
+test: build ## Run all tests, the system tests on real parts included
+	@cargo test --locked --workspace
+
+check: ## Format, lints, and whether generated files are fresh
+	@cargo fmt --all -- --check
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
+	@test -z "$$(gofmt -l render/engine)" || { gofmt -l render/engine; exit 1; }
+	@$(MAKE) --no-print-directory gen
+	@git diff --exit-code -- docs/reference || { echo 'docs/reference is stale: run `make gen` and commit'; exit 1; }
+
+fmt: ## Format all code
+	@cargo fmt --all && gofmt -w render/engine
+
+gen: ## Write generated files anew: the command-line reference
+	@cargo build --locked --quiet --bin clicklink --bin navin-manager
+	@mkdir -p docs/reference
+	@target/debug/clicklink reference > docs/reference/clicklink.md
+	@target/debug/navin-manager reference > docs/reference/navin-manager.md
+
+clean: ## Remove build results; tools in the cache folder stay
+	@cargo clean
