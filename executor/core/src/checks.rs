@@ -113,7 +113,13 @@ pub(crate) fn permission(rendered: &RenderedObject, live: Option<&Value>, sha256
 }
 
 /// The live annotation names the workload half that is rendered here. The last check.
-pub(crate) fn approve(bundle: &Arc<Bundle>, judged: &Arc<Judged>, live: &Value, found: &TokenBundle, here: &Versions) -> Result<Approved, String> {
+pub(crate) fn approve(
+    bundle: &Arc<Bundle>,
+    judged: &Arc<Judged>,
+    live: &Value,
+    found: &TokenBundle,
+    here: &Versions,
+) -> Result<Approved, String> {
     let rendered = judged.workload_sha256();
     if annotation(live, keys::WORKLOAD_SHA256) != Some(rendered.as_str()) {
         let with = &found.approval.versions;
@@ -184,7 +190,11 @@ mod tests {
         check(json!({"rules": []}), json!({"rules": [{"verbs": ["*"]}]}), Some("rules"));
         check(json!({"x": "y"}), json!({}), Some("x"));
         check(json!({"x": false}), json!({}), Some("x"));
-        check(json!({"clientConfig": {"caBundle": "", "service": {"name": "s"}}}), json!({"clientConfig": {"caBundle": "QQ==", "service": {"name": "s"}}}), None);
+        check(
+            json!({"clientConfig": {"caBundle": "", "service": {"name": "s"}}}),
+            json!({"clientConfig": {"caBundle": "QQ==", "service": {"name": "s"}}}),
+            None,
+        );
         check(json!({"n": 1.0}), json!({"n": 1}), None);
     }
 }

@@ -95,6 +95,12 @@ pub struct Entry {
 }
 
 impl State {
+    /// An executor that has not seen anything yet.
+    #[must_use]
+    pub fn new(site: Site) -> Self {
+        Self { site, ..Self::default() }
+    }
+
     /// The stage of a command that runs.
     #[must_use]
     pub fn stage(&self, id: CommandId) -> Option<Stage> {
@@ -108,7 +114,8 @@ impl State {
 
     /// The command that runs, or else the next to begin: in the manager's order.
     pub(crate) fn next(&self) -> Option<(&CommandId, &Entry)> {
-        let open = |status| self.commands.iter().filter(move |(_, entry)| entry.status == status).min_by_key(|(_, entry)| entry.command.sequence);
+        let open =
+            |status| self.commands.iter().filter(move |(_, entry)| entry.status == status).min_by_key(|(_, entry)| entry.command.sequence);
         open(CommandStatus::Running).or_else(|| open(CommandStatus::Pending))
     }
 

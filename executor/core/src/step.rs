@@ -61,7 +61,8 @@ fn stage(state: &State, command: &Command, now: jiff::Timestamp) -> Option<Arc<P
 
 /// The first check: the bytes hash to the command's sha256, and the manifest is whole.
 fn read_bundle(command: &Command) -> Result<Bundle, String> {
-    let payload: SyncPlatform = serde_json::from_value(command.payload.clone()).map_err(|error| format!("damaged command: payload: {error}"))?;
+    let payload: SyncPlatform =
+        serde_json::from_value(command.payload.clone()).map_err(|error| format!("damaged command: payload: {error}"))?;
     let hashed = Sha256::of(payload.manifest.as_bytes());
     if hashed != payload.sha256 {
         return Err(format!("damaged command: the manifest's bytes hash to {hashed}, the command says {}", payload.sha256));

@@ -163,13 +163,19 @@ fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resul
     Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
 }
 
-fn apply(state: &State, transition: Transition, sync: &Sync, approved: &Arc<Approved>, component: usize, outcomes: Vec<ObjectOutcome>) -> Transition {
+fn apply(
+    state: &State,
+    transition: Transition,
+    sync: &Sync,
+    approved: &Arc<Approved>,
+    component: usize,
+    outcomes: Vec<ObjectOutcome>,
+) -> Transition {
     let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string());
     let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component, outcomes });
     let install_id = approved.install_id();
     let jobs_done = state.jobs_done.iter().filter(|(install, _)| *install == install_id).map(|(_, job)| job.clone()).collect();
-    let effects =
-        [next.progress(6 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
+    let effects = [next.progress(6 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
     transition.sync(Some(next)).then_all(effects)
 }
 
@@ -217,7 +223,9 @@ fn read_error(error: ReadError) -> End {
 fn finish_badly(state: &State, sync: &Sync, end: End, now: jiff::Timestamp) -> Transition {
     let objects = match &sync.phase {
         Phase::Applying { outcomes, .. } => outcomes.clone(),
-        Phase::TokenBundle | Phase::Account { .. } | Phase::Rendering { .. } | Phase::Permissions { .. } | Phase::Images { .. } => Vec::new(),
+        Phase::TokenBundle | Phase::Account { .. } | Phase::Rendering { .. } | Phase::Permissions { .. } | Phase::Images { .. } => {
+            Vec::new()
+        }
     };
     let (message, outcome) = match end {
         End::Refused(reason) => {

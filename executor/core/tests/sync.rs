@@ -69,7 +69,8 @@ fn sha() -> Sha256 {
 
 fn judged() -> Arc<Judged> {
     let bundle = Bundle::parse(MANIFEST.into()).unwrap();
-    let object = |component: &str, object: Value| RenderedObject { component: Some(component.into()), template: "t".into(), hook: None, object };
+    let object =
+        |component: &str, object: Value| RenderedObject { component: Some(component.into()), template: "t".into(), hook: None, object };
     let labels = |component: &str| json!({"clicklink.io/managed-by": "platform", "clicklink.io/component": component, "clicklink.io/pinned": "true"});
     let mut objects = vec![object(
         "snapshot-controller",
@@ -148,9 +149,11 @@ impl World {
                     Read::TokenBundle => Fact::TokenBundle(self.approval.clone()),
                     Read::Account(_) => Fact::Account(Ok(Some(self.account.clone()).filter(|account| !account.is_null()))),
                     Read::Render(..) => Fact::Rendered(self.rendered.clone()),
-                    Read::Permissions(judged) => {
-                        Fact::Permissions(Ok(judged.permissions().iter().map(|object| self.live.get(&object.key().to_string()).cloned()).collect()))
-                    }
+                    Read::Permissions(judged) => Fact::Permissions(Ok(judged
+                        .permissions()
+                        .iter()
+                        .map(|object| self.live.get(&object.key().to_string()).cloned())
+                        .collect())),
                     Read::Images(_) => Fact::Images(Ok(self.missing_images.clone())),
                 };
                 ("read".into(), Some(Event::Sync(id, fact)))
@@ -229,7 +232,9 @@ fn in_a_pod_the_hint_names_the_connectors_namespace() {
     world.state.site.connector_namespace = Some("clicklink".into());
     world.approval = Err(TokenBundleError::Absent);
     world.take(Event::Command(sync(1)));
-    assert!(world.result(1).1.ends_with(&format!("run: clctl platform approve --secret-namespace clicklink (pending bundle sha {})", sha())));
+    assert!(
+        world.result(1).1.ends_with(&format!("run: clctl platform approve --secret-namespace clicklink (pending bundle sha {})", sha()))
+    );
 }
 
 #[test]
@@ -271,7 +276,10 @@ fn each_check_refuses_before_anything_is_touched() {
     check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"] = json!({})), "is not stamped by an approval");
     check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::BUNDLE_SHA256] = json!("x")), "is stamped with another bundle");
     check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::CONTENT_SHA256] = json!("x")), "approved with another content");
-    check(&|w| namespace(w, &|ns| ns["metadata"]["labels"] = json!({"clicklink.io/managed-by": "me"})), "was changed after the approval: metadata.labels.clicklink.io/managed-by");
+    check(
+        &|w| namespace(w, &|ns| ns["metadata"]["labels"] = json!({"clicklink.io/managed-by": "me"})),
+        "was changed after the approval: metadata.labels.clicklink.io/managed-by",
+    );
     check(&|w| w.account["metadata"]["annotations"][keys::WORKLOAD_SHA256] = json!("x"), "is not the one that was approved");
     let other_version = |w: &mut World| {
         w.account["metadata"]["annotations"][keys::WORKLOAD_SHA256] = json!("x");
@@ -354,7 +362,8 @@ fn after_a_restart_the_running_sync_begins_anew() {
     after.state.platform = world.state.platform.clone();
     after.take(Event::Started);
     assert_eq!(after.result(1).0, CommandStatus::Completed);
-    let started = world.journal.records.iter().chain(&after.journal.records).filter(|record| matches!(record, Record::Started { .. })).count();
+    let started =
+        world.journal.records.iter().chain(&after.journal.records).filter(|record| matches!(record, Record::Started { .. })).count();
     assert_eq!(started, 1, "one command, begun once");
 }
 

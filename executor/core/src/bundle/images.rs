@@ -48,7 +48,8 @@ fn images(pod: &Value) -> Vec<(String, Option<&str>)> {
     let mut found = Vec::new();
     for list in CONTAINER_LISTS {
         for (i, container) in pod.get(list).and_then(Value::as_array).into_iter().flatten().enumerate() {
-            let name = container.get("name").and_then(Value::as_str).map_or_else(|| format!("{list}[{i}]"), |name| format!("{list} `{name}`"));
+            let name =
+                container.get("name").and_then(Value::as_str).map_or_else(|| format!("{list}[{i}]"), |name| format!("{list} `{name}`"));
             found.push((name, container.get("image").and_then(Value::as_str).filter(|image| !image.is_empty())));
         }
     }

@@ -43,7 +43,9 @@ pub(super) fn check_namespaces(manifest: &Manifest, objects: &[RenderedObject], 
     for object in objects {
         let key = object.key();
         let listed = manifest.namespaces.iter().any(|namespace| namespace.as_str() == key.name);
-        if key.group.is_empty() && key.kind == "Namespace" && !listed
+        if key.group.is_empty()
+            && key.kind == "Namespace"
+            && !listed
             && let Some(objection) = scope.objection(&key.name)
         {
             findings.object(object, objection, Some("leave the Namespace out of the chart's values"));

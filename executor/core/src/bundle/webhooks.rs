@@ -27,8 +27,18 @@ const NAMESPACED: [(&str, &[&str]); 5] = [
     (
         "",
         &[
-            "pods", "services", "configmaps", "secrets", "persistentvolumeclaims", "serviceaccounts", "endpoints", "events",
-            "replicationcontrollers", "limitranges", "resourcequotas", "podtemplates",
+            "pods",
+            "services",
+            "configmaps",
+            "secrets",
+            "persistentvolumeclaims",
+            "serviceaccounts",
+            "endpoints",
+            "events",
+            "replicationcontrollers",
+            "limitranges",
+            "resourcequotas",
+            "podtemplates",
         ],
     ),
     ("apps", &["deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"]),
@@ -118,7 +128,9 @@ impl Surroundings {
                 return Some(format!("failurePolicy Fail on {what} could stop writes in {} while its server is away", reached.join(", ")));
             }
             if !namespaced(rule) {
-                return Some(format!("failurePolicy Fail on {what} reaches objects outside namespaces, which no namespaceSelector leaves out"));
+                return Some(format!(
+                    "failurePolicy Fail on {what} reaches objects outside namespaces, which no namespaceSelector leaves out"
+                ));
             }
         }
         None
@@ -132,8 +144,9 @@ fn leaves_out(selector: Option<&Value>, namespace: &str) -> bool {
     if other.and_then(Value::as_str).is_some_and(|value| value != namespace) {
         return true;
     }
-    list(selector, "/matchExpressions").filter(|expression| expression.get("key").and_then(Value::as_str) == Some(NAMESPACE_NAME_LABEL)).any(
-        |expression| {
+    list(selector, "/matchExpressions")
+        .filter(|expression| expression.get("key").and_then(Value::as_str) == Some(NAMESPACE_NAME_LABEL))
+        .any(|expression| {
             let named = strings(expression, "values").contains(&namespace);
             match expression.get("operator").and_then(Value::as_str) {
                 Some("In") => !named,
@@ -141,8 +154,7 @@ fn leaves_out(selector: Option<&Value>, namespace: &str) -> bool {
                 Some("DoesNotExist") => true,
                 Some(_) | None => false,
             }
-        },
-    )
+        })
 }
 
 /// Whether a rule reaches only objects that lie in namespaces.

@@ -1,0 +1,31 @@
+//! `clctl commands get <id> [-o]`.
+
+use std::process::ExitCode;
+
+use agent_api::command::CommandView;
+use agent_api::name::CommandId;
+use clap::Args;
+
+use super::{HEADER, LocalApi, row};
+use crate::clctl::output::Output;
+
+/// Arguments.
+#[derive(Args)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    api: LocalApi,
+    /// Command id, as `commands list` shows it.
+    id: CommandId,
+    /// Output: a table on a terminal, JSON otherwise.
+    #[arg(short, long)]
+    output: Option<Output>,
+}
+
+impl Get {
+    pub(super) async fn run(self) -> ExitCode {
+        match self.api.get::<CommandView>(&format!("/v1/commands/{}", self.id), &[]).await {
+            Ok(view) => Output::or_default(self.output).print(&view, &HEADER, || vec![row(&view)], || vec![view.id.to_string()]),
+            Err(code) => code,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `clctl executor access apply --cluster`: applies the rendered access with the person's credentials, and mints the token.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agent_api::access::RBAC;
+use agent_api::frame::Outcome;
+use agent_api::names::{CLUSTER_DIR, FIELD_MANAGER_APPROVE, PCM_EXECUTOR};
+use agent_api::object::ObjectKey;
+use clap::Args;
+use cluster::connect::{self, ConnectError, Connection};
+use cluster::object::{self, Apply as How};
+use cluster::{ClusterError, token};
+use serde_json::Value;
+
+use super::Shared;
+use super::bundle::{self, BundleError, Rendered};
+use super::grant::{self, ServerSourceError};
+use super::in_force::{self, InForceError};
+use crate::clctl::server::ServerError;
+use crate::clctl::ttl;
+use crate::terminal::{chain, data, fail, talk};
+
+/// Arguments.
+#[derive(Args)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    shared: Shared,
+    /// How long the first token lasts; the API server may grant less.
+    #[arg(long, value_name = "DURATION", default_value = "2160h", value_parser = ttl::parse)]
+    token_duration: Duration,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ApplyError {
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    ServerSource(#[from] ServerSourceError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Guard(#[from] InForceError),
+}
+
+impl Apply {
+    pub(crate) async fn run(self) -> ExitCode {
+        match self.apply().await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(chain(&error)),
+        }
+    }
+
+    async fn apply(&self) -> Result<(), ApplyError> {
+        let shared = &self.shared;
+        let rendered = bundle::render(shared)?;
+        if !shared.force && rendered.on_disk.as_ref().is_some_and(|on_disk| *on_disk != rendered.rbac) {
+            return Err(BundleError::Differs(RBAC).into());
+        }
+        let server = match &rendered.server {
+            Some(server) => server.clone().overridden(shared.server.as_deref(), shared.ca_data.as_deref())?,
+            None => grant::server(shared).await?,
+        };
+        let connection = connect::person(shared.kubeconfig.as_deref(), shared.context.as_deref()).await?;
+        self.apply_objects(&connection, &rendered).await?;
+        if shared.dry_run {
+            return Ok(());
+        }
+        let (token, expiry) = token::request(&connection.client, &rendered.home, PCM_EXECUTOR, self.token_duration).await?;
+        if let Some(warning) = bundle::write(shared, &rendered.rbac, &server, Some(token.expose().as_bytes()))? {
+            talk(format_args!("warning: {warning}"));
+        }
+        data(format_args!(
+            "Access applied: {PCM_EXECUTOR} in {}, token in {} valid until {expiry}.",
+            rendered.home,
+            shared.output_dir.join(CLUSTER_DIR).display()
+        ));
+        Ok(())
+    }
+
+    async fn apply_objects(&self, connection: &Connection, rendered: &Rendered) -> Result<(), ApplyError> {
+        for object in &rendered.objects.before {
+            self.apply_one(connection, object).await?;
+        }
+        if !self.shared.dry_run {
+            in_force::wait(connection, &rendered.home).await?;
+        }
+        self.apply_one(connection, &rendered.objects.last).await
+    }
+
+    async fn apply_one(&self, connection: &Connection, value: &Value) -> Result<(), ApplyError> {
+        let dry_run = self.shared.dry_run;
+        let key = ObjectKey::of(value);
+        let live = object::get(&connection.client, value).await?;
+        let applied = object::apply_over(&connection.client, value, live.as_ref(), How { manager: FIELD_MANAGER_APPROVE, dry_run }).await;
+        let outcome = match applied {
+            Ok(applied) => applied.outcome,
+            // In a dry run the account's namespace may not be there yet.
+            Err(ClusterError::NotFound { .. }) if dry_run && live.is_none() => Outcome::Created,
+            Err(error) => return Err(error.into()),
+        };
+        let said = match (outcome, dry_run) {
+            (Outcome::Created, false) => "created",
+            (Outcome::Changed, false) => "changed",
+            (Outcome::Unchanged, _) => "unchanged",
+            (Outcome::Created, true) => "would be created",
+            (Outcome::Changed, true) => "would be changed",
+        };
+        if dry_run {
+            data(format_args!("{key}: {said}"));
+        } else {
+            talk(format_args!("  {key}: {said}"));
+        }
+        Ok(())
+    }
+}

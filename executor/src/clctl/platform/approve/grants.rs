@@ -1,0 +1,56 @@
+//! The account's own rights, in an order that never gives more than is guarded: roles and scope guard first, bindings after the
+//! probe, and last the removal of what the former bundle's namespaces had.
+
+use agent_api::manifest::Manifest;
+use agent_api::names::{FIELD_MANAGER_APPROVE, PCM_PLATFORM};
+use agent_api::object::RenderedObject;
+use cluster::object::{self, Apply};
+use cluster::{Client, ClusterError};
+use serde_json::Value;
+
+use super::{MANAGED_BY_APPROVE, OWN_LABEL, roles, scope_guard};
+
+const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
+
+/// Roles without bindings, and the scope guard.
+pub(super) async fn prepare(client: &Client, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ClusterError> {
+    let mut objects = roles::roles(manifest, workload);
+    objects.push(roles::cluster_role());
+    objects.push(scope_guard::policy(manifest, home));
+    objects.push(scope_guard::binding());
+    apply(client, &objects).await
+}
+
+/// The bindings: from here on the account has its rights.
+pub(super) async fn bind(client: &Client, manifest: &Manifest, home: &str) -> Result<(), ClusterError> {
+    let mut objects = roles::role_bindings(manifest, home);
+    objects.push(roles::cluster_role_binding(home));
+    apply(client, &objects).await
+}
+
+/// Removes our Roles and bindings in namespaces that the bundle does not have; bindings first. Answers with what was removed.
+pub(super) async fn remove_former(client: &Client, manifest: &Manifest) -> Result<Vec<String>, ClusterError> {
+    let mut removed = Vec::new();
+    for kind in ["RoleBinding", "Role"] {
+        let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
+        let live = object::list(client, "rbac.authorization.k8s.io/v1", kind, None, Some(&selector)).await?;
+        for former in live.iter().filter(|object| is_former(object, manifest)) {
+            if object::delete(client, former).await? {
+                removed.push(agent_api::object::ObjectKey::of(former).to_string());
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn is_former(object: &Value, manifest: &Manifest) -> bool {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    text("/metadata/name") == PCM_PLATFORM && manifest.namespaces.iter().all(|namespace| namespace.as_str() != text("/metadata/namespace"))
+}
+
+async fn apply(client: &Client, objects: &[Value]) -> Result<(), ClusterError> {
+    for object in objects {
+        object::apply_over(client, object, None, APPLY).await?;
+    }
+    Ok(())
+}

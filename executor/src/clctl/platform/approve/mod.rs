@@ -1,0 +1,274 @@
+//! `clctl platform approve`: a person approves one bundle. They apply its permissions half with their own credentials, and leave the
+//! executor a short-lived token with which it may apply exactly the rest.
+//!
+//! The order is the contract's, one step a file. Until the token bundle is exchanged, at the very end, a former one is untouched;
+//! running again after a stop converges.
+
+mod account;
+mod grant;
+mod grants;
+mod live;
+mod pending;
+mod permissions;
+mod plan;
+mod preview;
+mod probe;
+mod rendering;
+mod roles;
+mod scope_guard;
+mod show;
+mod token_bundle;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use agent_api::names::{HOME_NAMESPACE_VM, PLATFORM_BUNDLE_SECRET};
+use clap::{Args, ValueEnum};
+use cluster::connect::{self, ConnectError, Connection};
+use cluster::{ClusterError, inventory};
+use executor_core::bundle::Scope;
+
+use self::pending::{Pending, Source};
+use self::plan::{BundleHeading, ClusterHeading, Plan};
+use self::rendering::Rendering;
+use self::token_bundle::Target;
+use crate::clctl::server::Server;
+use crate::clctl::{namespace_prefix, question, ttl};
+use crate::config::ACCESS_DIR;
+use crate::terminal::{chain, data, fail, talk};
+
+/// Label on what `approve` makes for the account itself.
+const OWN_LABEL: &str = agent_api::keys::MANAGED_BY;
+/// Its value; a chart's objects never have it, since rendering sets theirs.
+const MANAGED_BY_APPROVE: &str = "approve";
+/// The executor's local API.
+const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:9999";
+/// Namespace that the connector's chart is installed in unless told otherwise; only for the command that is printed.
+const DEFAULT_CONNECTOR_NAMESPACE: &str = "clicklink";
+
+/// Arguments.
+#[derive(Args)]
+pub(crate) struct Approve {
+    /// Render and show the plan; change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: exit with 2 where something would change.
+    #[arg(long, requires = "dry_run")]
+    detailed_exitcode: bool,
+    /// Context of your kubeconfig: a name, or a pattern with * that fits one.
+    #[arg(long, env = "CLCTL_CONTEXT")]
+    context: Option<String>,
+    /// Your kubeconfig (default: KUBECONFIG, else ~/.kube/config).
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// How long the executor may apply the workload half; at least 10m.
+    #[arg(long, default_value = "2h", value_parser = ttl::parse)]
+    ttl: Duration,
+    /// The connector's configuration; only its namespace prefix is read.
+    #[arg(long, value_name = "FILE", env = "CLCTL_EXECUTOR_CONFIG")]
+    config: Option<PathBuf>,
+    /// Take the manifest from this file instead of the staged bundle.
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    /// The executor's access folder.
+    #[arg(long, value_name = "DIR", default_value = ACCESS_DIR, env = "CLCTL_EXECUTOR_OUTPUT_DIR")]
+    output_dir: PathBuf,
+    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Kubernetes: deliver the token bundle as a Secret in this namespace, the connector's.
+    #[arg(long, value_name = "NAMESPACE")]
+    secret_namespace: Option<agent_api::name::DnsLabel>,
+    /// Name of that Secret.
+    #[arg(long, value_name = "NAME", default_value = PLATFORM_BUNDLE_SECRET)]
+    secret_name: String,
+    /// Registry credentials: a docker config.json, of which `auths` is read (default: ~/.docker/config.json where it is there).
+    #[arg(long, value_name = "FILE")]
+    registry_config: Option<PathBuf>,
+    /// PEM file of a private CA that signed the registry's certificate.
+    #[arg(long, value_name = "FILE")]
+    registry_ca_file: Option<PathBuf>,
+    /// Address of the API server that the executor is told.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// CA of that address, PEM or base64 of it.
+    #[arg(long, value_name = "DATA")]
+    ca_data: Option<String>,
+    /// Do not ask.
+    #[arg(long, short = 'y')]
+    yes: bool,
+    /// Form of the plan.
+    #[arg(long, short, value_enum, default_value_t = Form::Table)]
+    output: Form,
+}
+
+/// How the plan is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Form {
+    /// For people.
+    Table,
+    /// All of it, as JSON.
+    Json,
+}
+
+/// Why nothing was approved. Each step has its own error.
+#[derive(Debug, thiserror::Error)]
+enum ApproveError {
+    #[error(transparent)]
+    Prefix(#[from] namespace_prefix::PrefixError),
+    #[error(transparent)]
+    Pending(#[from] pending::PendingError),
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("the bundle was staged for the cluster with uid {staged}, but {context} leads to {live}: choose the right --context")]
+    OtherCluster { staged: String, context: String, live: String },
+    #[error(transparent)]
+    Server(#[from] token_bundle::ResolveError),
+    #[error(transparent)]
+    Rendering(#[from] rendering::RenderingError),
+    #[error(transparent)]
+    Preview(#[from] preview::PreviewError),
+    #[error("not approved: nothing was changed")]
+    NotAgreed,
+    #[error(transparent)]
+    Permissions(#[from] permissions::PermissionsError),
+    #[error(transparent)]
+    Probe(#[from] probe::ProbeError),
+    #[error(transparent)]
+    Deliver(#[from] token_bundle::DeliverError),
+    #[error("the plan cannot be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+impl Approve {
+    pub(crate) async fn run(self) -> ExitCode {
+        match self.approve().await {
+            Ok(code) => code,
+            Err(error) => fail(chain(&error)),
+        }
+    }
+
+    async fn approve(&self) -> Result<ExitCode, ApproveError> {
+        let prefix = namespace_prefix::read(self.config.as_deref())?;
+        let home = self.secret_namespace.as_ref().map_or(HOME_NAMESPACE_VM, |namespace| namespace.as_str());
+        let target = self.target();
+        target.check()?;
+        let pending = pending::take(&self.source()).await?;
+        let connection = connect::person(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let cluster = heading(&connection, &pending).await?;
+        let server = token_bundle::resolve(&connection, &target, home, self.server.as_deref(), self.ca_data.as_deref()).await?;
+        talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
+        let scope = Scope { namespace_prefix: &prefix, home_namespace: home };
+        let rendering = rendering::render(self, &connection.client, &pending.bundle, &scope).await?;
+        let plan = plan(&connection, cluster, &pending, &rendering).await?;
+        data(match self.output {
+            Form::Table => show::text(&plan),
+            Form::Json => serde_json::to_string_pretty(&plan)?,
+        });
+        if self.dry_run {
+            return Ok(if self.detailed_exitcode && plan.changes() { ExitCode::from(2) } else { ExitCode::SUCCESS });
+        }
+        let question = format!("\nApply the permissions, and let the executor apply the workload for {}?", show::duration(self.ttl));
+        if !self.yes && !question::agreed(&question) {
+            return Err(ApproveError::NotAgreed);
+        }
+        let cluster_uid = plan.cluster.uid;
+        let approval = Approved { connection, pending, rendering, server, target, home: home.to_owned(), cluster_uid };
+        approval.grant(self.ttl).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn source(&self) -> Source {
+        match (&self.bundle, &self.endpoint, &self.secret_namespace) {
+            (Some(file), _, _) => Source::File(file.clone()),
+            (None, None, None) => Source::Staged(self.output_dir.clone()),
+            // The variable gives an address and does not decide whether the local API is asked.
+            (None, endpoint, namespace) => Source::LocalApi {
+                endpoint: endpoint.clone().or_else(|| std::env::var("CLCTL_ENDPOINT").ok()).unwrap_or_else(|| DEFAULT_ENDPOINT.into()),
+                namespace: namespace.as_ref().map_or_else(|| DEFAULT_CONNECTOR_NAMESPACE.to_owned(), ToString::to_string),
+            },
+        }
+    }
+
+    fn target(&self) -> Target {
+        match &self.secret_namespace {
+            Some(namespace) => Target::Secret { namespace: namespace.to_string(), name: self.secret_name.clone() },
+            None => Target::Folder(self.output_dir.clone()),
+        }
+    }
+
+    /// The file that was named, or docker's own where it is there.
+    fn registry_config(&self) -> Option<PathBuf> {
+        self.registry_config.clone().or_else(|| {
+            let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+            let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".docker")))?;
+            Some(folder.join("config.json")).filter(|file| file.exists())
+        })
+    }
+}
+
+/// Everything that was shown and agreed to.
+struct Approved {
+    connection: Connection,
+    pending: Pending,
+    rendering: Rendering,
+    server: Server,
+    target: Target,
+    home: String,
+    cluster_uid: String,
+}
+
+async fn heading(connection: &Connection, pending: &Pending) -> Result<ClusterHeading, ApproveError> {
+    let uid = inventory::cluster_uid(&connection.client).await?;
+    if let Some(staged) = pending.cluster_uid.as_ref().filter(|staged| **staged != uid) {
+        let context = connection.context.as_ref().map_or("your kubeconfig".to_owned(), |context| format!("context {context}"));
+        return Err(ApproveError::OtherCluster { staged: staged.clone(), context, live: uid });
+    }
+    Ok(ClusterHeading {
+        server: connection.server.clone(),
+        context: connection.context.clone(),
+        uid,
+        kubernetes: inventory::kubernetes_version(&connection.client).await?,
+        checked: pending.cluster_uid.is_some(),
+    })
+}
+
+async fn plan(
+    connection: &Connection,
+    cluster: ClusterHeading,
+    pending: &Pending,
+    rendering: &Rendering,
+) -> Result<Plan, ApproveError> {
+    let (bundle, judged) = (&pending.bundle, &rendering.judged);
+    let manifest = bundle.manifest();
+    let (permissions, workload) = preview::preview(&connection.client, judged, bundle.sha256()).await?;
+    let mut warnings: Vec<String> = manifest
+        .components
+        .iter()
+        .flat_map(|component| {
+            let values = serde_json::Value::Object(component.values.clone());
+            let found = agent_api::values::secrets_in(&values).into_iter();
+            found.map(|path| format!("component {}: value {path} looks like a secret; a bundle is no place for one", component.name))
+        })
+        .collect();
+    warnings.extend(rendering.left_out.iter().map(|hook| format!("hook that never runs here: {hook}")));
+    Ok(Plan {
+        cluster,
+        bundle: BundleHeading {
+            sha256: bundle.sha256().to_string(),
+            environment: manifest.environment.to_string(),
+            created_at: manifest.created_at,
+            received_at: pending.received_at,
+            workload_sha256: judged.workload_sha256().to_string(),
+            namespaces: manifest.namespaces.iter().map(ToString::to_string).collect(),
+        },
+        permissions,
+        workload,
+        webhooks: judged.interceptions().iter().map(Into::into).collect(),
+        placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
+        warnings,
+    })
+}

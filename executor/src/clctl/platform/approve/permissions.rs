@@ -1,0 +1,93 @@
+//! The permissions half, applied in its order: definitions are waited for, so that what needs them comes after.
+
+use std::time::Duration;
+
+use agent_api::digest::Sha256;
+use agent_api::names::FIELD_MANAGER_APPROVE;
+use agent_api::object::ObjectKey;
+use cluster::object::{self, Apply};
+use cluster::readiness::{self, WaitError};
+use cluster::{Client, ClusterError};
+use executor_core::bundle::{Judged, stamped};
+use serde_json::{Value, json};
+
+use crate::terminal::talk;
+
+/// A definition is established in well under a second.
+const ESTABLISHED: Duration = Duration::from_secs(60);
+/// A kind is served a moment after its definition is established, by a second API server later.
+const SERVED: Duration = Duration::from_secs(10);
+
+const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
+
+/// Where applying stopped.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PermissionsError {
+    /// An object was not taken.
+    #[error("stopped after {done} of {all} permission objects: {source}; the token bundle is untouched, and approve can be run again")]
+    Apply {
+        /// How many are applied.
+        done: usize,
+        /// Of how many.
+        all: usize,
+        /// Why.
+        source: ClusterError,
+    },
+    /// Definitions did not become established.
+    #[error("a CustomResourceDefinition is not established: {0}")]
+    Definition(#[from] WaitError),
+    /// The home namespace, or a Secret that somebody else fills.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+/// Makes the home namespace where it is missing; a live one is not ours to change.
+pub(super) async fn home(client: &Client, home: &str) -> Result<(), PermissionsError> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}});
+    if object::get(client, &namespace).await?.is_none() {
+        object::apply_over(client, &namespace, None, APPLY).await?;
+    }
+    Ok(())
+}
+
+/// Applies the half, each object with the bundle's stamp, and makes the missing Secrets that somebody else fills.
+pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> Result<(), PermissionsError> {
+    let all = judged.permissions().len();
+    let mut definitions: Vec<Value> = Vec::new();
+    for (done, rendered) in judged.permissions().iter().enumerate() {
+        let value = stamped(rendered, bundle);
+        let key = ObjectKey::of(&value);
+        if key.kind != "CustomResourceDefinition" && !definitions.is_empty() {
+            established(client, &std::mem::take(&mut definitions)).await?;
+        }
+        patiently(client, &value).await.map_err(|source| PermissionsError::Apply { done, all, source })?;
+        if key.kind == "CustomResourceDefinition" {
+            definitions.push(value);
+        }
+    }
+    established(client, &definitions).await?;
+    for placeholder in judged.placeholders() {
+        match object::create(client, &placeholder.object, APPLY).await {
+            Ok(_) | Err(ClusterError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn established(client: &Client, definitions: &[Value]) -> Result<(), PermissionsError> {
+    Ok(readiness::wait(client, definitions, ESTABLISHED, |key, news| talk(format_args!("  {key}: {news}"))).await?)
+}
+
+/// An object whose kind was only just defined may be answered "not found" for a moment.
+async fn patiently(client: &Client, value: &Value) -> Result<(), ClusterError> {
+    let deadline = tokio::time::Instant::now() + SERVED;
+    loop {
+        match object::apply_over(client, value, None, APPLY).await {
+            Err(ClusterError::NotFound { .. }) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+            other => return other.map(drop),
+        }
+    }
+}

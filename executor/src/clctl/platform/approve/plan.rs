@@ -1,0 +1,249 @@
+//! What an approval would change, as data: each object with its action and the fields that differ. Pure.
+//!
+//! A Secret's values are masked here, before anything can show them. The stamps of an approval are no content: an object of which
+//! only the stamps change is unchanged.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent_api::keys;
+use agent_api::object::ObjectKey;
+use cluster::object::content;
+use executor_core::bundle::Interception;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The whole plan.
+#[derive(Debug, Serialize)]
+pub(super) struct Plan {
+    pub(super) cluster: ClusterHeading,
+    pub(super) bundle: BundleHeading,
+    pub(super) permissions: Vec<PlannedObject>,
+    pub(super) workload: Vec<PlannedObject>,
+    /// Webhooks of the bundle that see requests and ignore their own failures.
+    pub(super) webhooks: Vec<WebhookLine>,
+    /// Secrets that somebody else fills; created where they are missing.
+    pub(super) placeholder_secrets: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Which cluster.
+#[derive(Debug, Serialize)]
+pub(super) struct ClusterHeading {
+    pub(super) server: String,
+    pub(super) context: Option<String>,
+    pub(super) uid: String,
+    pub(super) kubernetes: String,
+    /// Whether the staged document named this cluster.
+    pub(super) checked: bool,
+}
+
+/// Which bundle.
+#[derive(Debug, Serialize)]
+pub(super) struct BundleHeading {
+    pub(super) sha256: String,
+    pub(super) environment: String,
+    pub(super) created_at: jiff::Timestamp,
+    pub(super) received_at: Option<jiff::Timestamp>,
+    pub(super) workload_sha256: String,
+    pub(super) namespaces: Vec<String>,
+}
+
+/// One object.
+#[derive(Debug, Serialize)]
+pub(super) struct PlannedObject {
+    pub(super) object: String,
+    pub(super) component: Option<String>,
+    pub(super) action: Action,
+    /// It lies in a namespace that is not the bundle's.
+    pub(super) foreign: bool,
+    pub(super) fields: Vec<FieldChange>,
+}
+
+/// What happens to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Action {
+    Create,
+    Change,
+    Unchanged,
+}
+
+/// A field that differs; a side is absent where the field is not there.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct FieldChange {
+    pub(super) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) new: Option<Value>,
+}
+
+/// A webhook of the bundle.
+#[derive(Debug, Serialize)]
+pub(super) struct WebhookLine {
+    pub(super) configuration: String,
+    pub(super) webhook: String,
+    pub(super) intercepts: String,
+    pub(super) timeout_seconds: u64,
+}
+
+impl From<&Interception> for WebhookLine {
+    fn from(interception: &Interception) -> Self {
+        Self {
+            configuration: interception.configuration.clone(),
+            webhook: interception.webhook.clone(),
+            intercepts: interception.intercepts.clone(),
+            timeout_seconds: interception.timeout_seconds,
+        }
+    }
+}
+
+impl Plan {
+    /// Whether applying would change anything but stamps and the token.
+    pub(super) fn changes(&self) -> bool {
+        self.permissions.iter().chain(&self.workload).any(|object| object.action != Action::Unchanged)
+    }
+}
+
+/// Compares what is live with what an apply would make of it.
+pub(super) fn compare(live: Option<&Value>, result: &Value) -> (Action, Vec<FieldChange>) {
+    let Some(live) = live else { return (Action::Create, Vec::new()) };
+    let (old, new) = (without_stamps(content(live)), without_stamps(content(result)));
+    let mut fields = Vec::new();
+    walk(Some(&old), Some(&new), &mut String::new(), &mut fields);
+    if ObjectKey::of(result).kind == "Secret" {
+        fields.iter_mut().for_each(mask);
+    }
+    (if fields.is_empty() { Action::Unchanged } else { Action::Change }, fields)
+}
+
+fn without_stamps(mut object: Value) -> Value {
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return object };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(keys::BUNDLE_SHA256);
+        annotations.remove(keys::CONTENT_SHA256);
+        if annotations.is_empty() {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
+/// In a Secret only names are shown; an annotation may hold a copy of the whole (`last-applied-configuration`).
+fn mask(field: &mut FieldChange) {
+    let open = ["/kind", "/type", "/immutable", "/metadata/labels"].iter().any(|prefix| field.path.starts_with(&prefix[1..].replace('/', ".")));
+    if !open {
+        for side in [&mut field.old, &mut field.new] {
+            if let Some(value) = side {
+                *value = Value::from("[secret]");
+            }
+        }
+    }
+}
+
+fn walk(old: Option<&Value>, new: Option<&Value>, path: &mut String, fields: &mut Vec<FieldChange>) {
+    match (old, new) {
+        (Some(old), Some(new)) if old == new => {}
+        (Some(Value::Object(old)), Some(Value::Object(new))) => {
+            let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+            for key in keys {
+                let length = path.len();
+                push_key(path, key);
+                walk(old.get(key), new.get(key), path, fields);
+                path.truncate(length);
+            }
+        }
+        (Some(Value::Array(old)), Some(Value::Array(new))) => match (by_name(old), by_name(new)) {
+            (Some(old), Some(new)) if !old.is_empty() || !new.is_empty() => {
+                let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+                for name in names {
+                    let length = path.len();
+                    path.push_str(&format!("[name={name}]"));
+                    walk(old.get(name).copied(), new.get(name).copied(), path, fields);
+                    path.truncate(length);
+                }
+            }
+            _ => {
+                for i in 0..old.len().max(new.len()) {
+                    let length = path.len();
+                    path.push_str(&format!("[{i}]"));
+                    walk(old.get(i), new.get(i), path, fields);
+                    path.truncate(length);
+                }
+            }
+        },
+        (None, None) => {}
+        (old, new) => fields.push(FieldChange { path: path.clone(), old: old.cloned(), new: new.cloned() }),
+    }
+}
+
+/// A key with dots or slashes is put in brackets, so that a path can be read back.
+fn push_key(path: &mut String, key: &str) {
+    if key.contains(['.', '/', '[', ' ']) {
+        path.push_str(&format!("[{key}]"));
+    } else {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(key);
+    }
+}
+
+/// A list whose items all have a name of their own.
+fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
+    let named: Option<BTreeMap<&str, &Value>> =
+        items.iter().map(|item| item.get("name").and_then(Value::as_str).map(|name| (name, item))).collect();
+    named.filter(|named| named.len() == items.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(old: Value, new: Value, expected: &[&str]) {
+        let (action, fields) = compare(Some(&old), &new);
+        let side = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), ToString::to_string);
+        let found: Vec<String> = fields.iter().map(|field| format!("{} {} {}", field.path, side(&field.old), side(&field.new))).collect();
+        assert_eq!(found, expected);
+        assert_eq!(action, if expected.is_empty() { Action::Unchanged } else { Action::Change });
+    }
+
+    #[test]
+    fn fields_are_named_with_both_sides() {
+        check(
+            json!({"rules": [{"verbs": ["get"]}], "spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}}),
+            json!({"rules": [{"verbs": ["get", "list"]}], "spec": {"containers": [{"name": "b"}, {"name": "a", "image": "y"}]}, "n": 1}),
+            &["n - 1", r#"rules[0].verbs[1] - "list""#, r#"spec.containers[name=a].image "x" "y""#],
+        );
+        check(
+            json!({"metadata": {"labels": {"a.io/b": "1"}}, "data": {"k": "v"}}),
+            json!({"metadata": {"labels": {"a.io/b": "2"}}}),
+            &[r#"data {"k":"v"} -"#, r#"metadata.labels[a.io/b] "1" "2""#],
+        );
+        assert_eq!(compare(None, &json!({})), (Action::Create, vec![]));
+    }
+
+    #[test]
+    fn stamps_and_what_the_api_server_keeps_are_no_content() {
+        check(
+            json!({"metadata": {"name": "a", "resourceVersion": "1", "generation": 1}, "status": {"x": 1}}),
+            json!({"metadata": {"name": "a", "resourceVersion": "1", "generation": 2, "annotations":
+                {"clicklink.io/bundle-sha256": "s", "clicklink.io/content-sha256": "c"}}}),
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_secret_shows_names_only() {
+        let secret = |value: &str| {
+            json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"k": value},
+                "metadata": {"labels": {"l": value}, "annotations": {"last": value}}})
+        };
+        check(
+            secret("b2xk"),
+            secret("bmV3"),
+            &[r#"data.k "[secret]" "[secret]""#, r#"metadata.annotations.last "[secret]" "[secret]""#, r#"metadata.labels.l "b2xk" "bmV3""#],
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! The bundle rendered and judged, exactly as the executor will.
+
+use agent_api::approval::{Capabilities, Versions};
+use agent_api::manifest::Bundle;
+use cluster::{Client, ClusterError, capabilities, inventory};
+use executor_core::bundle::{Judged, Refusals, Scope, judge};
+use render::{Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
+
+use super::{Approve, live};
+
+/// The first Kubernetes with admission policies as approvals need them.
+const OLDEST: (u32, u32) = (1, 30);
+
+/// Why there is nothing to approve.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RenderingError {
+    /// Too old.
+    #[error(
+        "Kubernetes {0} is older than 1.30: ValidatingAdmissionPolicy, which bounds what the executor may write, is not in force there"
+    )]
+    TooOld(String),
+    /// The cluster could not be asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The engine.
+    #[error("the chart engine cannot be used")]
+    Engine(#[from] EngineError),
+    /// Registry credentials.
+    #[error("the registry's credentials cannot be used")]
+    Access(#[from] RegistryAccessError),
+    /// A chart.
+    #[error(transparent)]
+    Render(#[from] RenderError),
+    /// The rules.
+    #[error(transparent)]
+    Refused(#[from] Refusals),
+}
+
+/// A bundle that may be approved.
+pub(super) struct Rendering {
+    pub(super) judged: Judged,
+    pub(super) capabilities: Capabilities,
+    pub(super) versions: Versions,
+    /// Hooks that never run here.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Reads what charts may ask of the cluster, renders twice, and judges.
+pub(super) async fn render(
+    arguments: &Approve,
+    client: &Client,
+    bundle: &Bundle,
+    scope: &Scope<'_>,
+) -> Result<Rendering, RenderingError> {
+    let served = capabilities::read(client).await?;
+    if inventory::major_minor(&served.kube_version).is_some_and(|version| version < OLDEST) {
+        return Err(RenderingError::TooOld(served.kube_version));
+    }
+    let access = RegistryAccess::load(arguments.registry_config().as_deref(), arguments.registry_ca_file.as_deref())?;
+    let renderer = Renderer::new(Engine::locate().await?, access);
+    let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
+    let rendered = renderer.render_twice(bundle.manifest(), &capabilities).await?;
+    let live = live::read(client, &rendered.objects).await?;
+    let left_out = rendered.left_out.iter().map(|hook| format!("component {}, {}, {}", hook.component, hook.template, hook.object)).collect();
+    let judged = judge(bundle, rendered.objects, rendered.placeholders, scope, &live)?;
+    let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").to_owned(), engine: renderer.engine_version().to_owned() };
+    Ok(Rendering { judged, capabilities, versions, left_out })
+}

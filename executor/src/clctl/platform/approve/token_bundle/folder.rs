@@ -1,0 +1,17 @@
+//! The token bundle as folder `_platform` of the access folder.
+
+use std::path::Path;
+
+use agent_api::names::PLATFORM_DIR;
+
+use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+
+/// Whether the access folder is there, or can be.
+pub(super) fn check(path: &Path) -> Result<(), AccessFolderError> {
+    if path.exists() { AccessFolder::open(path).map(drop) } else { Ok(()) }
+}
+
+/// Builds the folder beside the live one and exchanges the two.
+pub(super) fn write(path: &Path, files: &[(&str, &[u8])]) -> Result<Option<String>, AccessFolderError> {
+    AccessFolder::open_or_create(path)?.exchange(PLATFORM_DIR, files)
+}

@@ -1,0 +1,82 @@
+//! The token bundle: token, CA, address and approval, delivered whole into the access folder or into a Secret.
+//!
+//! Until it is delivered the former one is untouched.
+
+mod folder;
+mod secret;
+mod server;
+
+use std::path::PathBuf;
+
+use agent_api::access::{APPROVAL, CA_CRT, SERVER, TOKEN};
+use agent_api::approval::Approval;
+use agent_api::secret::Secret;
+use cluster::{Client, ClusterError};
+
+use crate::clctl::access_folder::AccessFolderError;
+use crate::clctl::server::Server;
+
+pub(super) use server::{ResolveError, resolve};
+
+/// Where it goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    /// The access folder on a connector VM.
+    Folder(PathBuf),
+    /// A Secret that the connector's pod mounts.
+    Secret {
+        /// Namespace of the connector.
+        namespace: String,
+        /// Name.
+        name: String,
+    },
+}
+
+/// Why it was not delivered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DeliverError {
+    /// The access folder.
+    #[error("the token bundle was not written: {0}")]
+    Folder(#[from] AccessFolderError),
+    /// The Secret.
+    #[error("the token bundle was not written: {0}")]
+    Secret(#[from] ClusterError),
+    /// The approval could not be written down.
+    #[error("the approval cannot be encoded: {0}")]
+    Encode(#[from] serde_json::Error),
+}
+
+impl Target {
+    /// Whether it can be delivered, as far as that can be seen before.
+    pub(super) fn check(&self) -> Result<(), DeliverError> {
+        match self {
+            Self::Folder(path) => Ok(folder::check(path)?),
+            Self::Secret { .. } => Ok(()),
+        }
+    }
+
+    /// Delivers it; answers with a warning where something could not be cleaned up.
+    pub(super) async fn deliver(
+        &self,
+        client: &Client,
+        token: &Secret,
+        server: &Server,
+        approval: &Approval,
+    ) -> Result<Option<String>, DeliverError> {
+        let mut approval = serde_json::to_vec_pretty(approval)?;
+        approval.push(b'\n');
+        let files: [(&str, &[u8]); 4] = [
+            (TOKEN, token.expose().as_bytes()),
+            (CA_CRT, &server.ca_pem),
+            (SERVER, server.address.as_bytes()),
+            (APPROVAL, &approval),
+        ];
+        match self {
+            Self::Folder(path) => Ok(folder::write(path, &files)?),
+            Self::Secret { namespace, name } => {
+                secret::write(client, namespace, name, &files).await?;
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The token bundle as a Secret that the connector's chart mounts into the pod.
+
+use agent_api::names::FIELD_MANAGER_APPROVE;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cluster::object::{self, Apply};
+use cluster::{Client, ClusterError};
+use serde_json::{Map, Value, json};
+
+/// Writes all keys by one server-side apply.
+pub(super) async fn write(client: &Client, namespace: &str, name: &str, files: &[(&str, &[u8])]) -> Result<(), ClusterError> {
+    let data: Map<String, Value> = files.iter().map(|(key, content)| ((*key).to_owned(), STANDARD.encode(content).into())).collect();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": {"name": name, "namespace": namespace},
+        "data": data});
+    object::apply_over(client, &secret, None, Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false }).await.map(drop)
+}

@@ -1,0 +1,282 @@
+//! The daemon: one loop that takes events, asks the core what follows, and does it. It alone owns the state.
+
+mod pending_file;
+mod query;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use agent_api::approval::Versions;
+use agent_api::frame::{CommandAck, Hello, PROTOCOL, Up};
+use agent_api::heartbeat::Heartbeat;
+use agent_api::name::CommandId;
+use executor_core::{ApprovalSeen, Effect, Event, Fact, Site, State, step};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+pub(crate) use pending_file::document as pending_document;
+pub(crate) use query::Daemon;
+
+use crate::channel::{Channel, Incoming};
+use crate::config::{Config, LogFormat, SERVICE_ACCOUNT_DIR};
+use crate::heartbeat::{self, Fixed};
+use crate::journal::{Journal, JournalError};
+use crate::observe::{self, Access, Observed};
+use crate::signed::Signed;
+use crate::terminal::{chain, fail};
+use crate::worker::{Task, Worker};
+use crate::{approval, local_api};
+
+/// Events that wait; whoever sends more waits.
+const EVENTS: usize = 64;
+/// How often unacknowledged results are delivered again.
+const REDELIVERY: std::time::Duration = std::time::Duration::from_secs(15);
+/// Pause before a record that could not be written is tried again.
+const JOURNAL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Runs the daemon until SIGTERM or SIGINT.
+pub(crate) async fn main(path: &Path) -> ExitCode {
+    let config = match Config::load(path) {
+        Ok(config) => config,
+        Err(error) => return fail(&error),
+    };
+    log(&config);
+    match run(config).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(format_args!("{error:#}")),
+    }
+}
+
+fn log(config: &Config) {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.observability.log_level).unwrap_or_else(|_| "info".into());
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    match config.log.format {
+        LogFormat::Text => lines.init(),
+        LogFormat::Json => lines.json().init(),
+    }
+}
+
+async fn run(config: Config) -> anyhow::Result<()> {
+    for block in config.ignored() {
+        warn!("configuration: `{block}` is for other programs or versions and is ignored");
+    }
+    let engine = render::Engine::locate().await?;
+    let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").into(), engine: engine.version().into() };
+    let credentials = render::RegistryAccess::load(config.registry.credentials_file.as_deref(), config.registry.ca_file.as_deref())?;
+    let signed = Signed::load(&config.api)?;
+    let site = Site { connector_namespace: connector_namespace(&config)?, versions };
+    let (journal, state) = Journal::open(&config.executor.db_path, site).await?;
+
+    let (incoming, frames) = mpsc::channel(EVENTS);
+    let (facts, learned) = mpsc::channel(EVENTS);
+    let (daemon, queries) = Daemon::new();
+    let hello = watch::Sender::new(hello(&config, &state, None));
+    let observed = observe::follow(Access::of(&config));
+    let seen = approval::follow(config.executor.access_dir.clone());
+    let channel = Channel::spawn(signed, hello.subscribe(), incoming);
+    let renderer = render::Renderer::new(engine, credentials);
+    let worker = Worker::new(
+        config.executor.access_dir.clone(),
+        config.namespace_prefix.clone(),
+        renderer,
+        observed.clone(),
+        channel.clone(),
+        facts,
+    );
+    local_api::spawn(config.executor.api_port, daemon).await?;
+    let fixed = Fixed { config, started_at: jiff::Timestamp::now() };
+    let mut running = Running {
+        interval: fixed.config.heartbeat.interval,
+        fixed,
+        state,
+        journal,
+        worker,
+        channel,
+        hello,
+        observed,
+        seen,
+        next_beat: Instant::now(),
+    };
+    running.drive(frames, learned, queries).await
+}
+
+/// In a pod: the namespace that the kubelet mounts beside the token.
+fn connector_namespace(config: &Config) -> anyhow::Result<Option<String>> {
+    if !config.executor.cluster.in_cluster {
+        return Ok(None);
+    }
+    let file = Path::new(SERVICE_ACCOUNT_DIR).join("namespace");
+    match std::fs::read_to_string(&file) {
+        Ok(namespace) => Ok(Some(namespace.trim().to_owned())),
+        Err(error) => anyhow::bail!("executor.cluster.in_cluster is set, but {}: {error}", file.display()),
+    }
+}
+
+fn hello(config: &Config, state: &State, cluster_uid: Option<String>) -> Hello {
+    Hello {
+        executor_id: config.pcm_infra_uuid,
+        cluster_uid,
+        version: env!("CARGO_PKG_VERSION").into(),
+        protocols: vec![PROTOCOL],
+        last_sequence: state.platform.last_sequence,
+        unacknowledged_results: state.undelivered().collect(),
+    }
+}
+
+/// The loop's own.
+pub(crate) struct Running {
+    fixed: Fixed,
+    state: State,
+    journal: Journal,
+    worker: Worker,
+    channel: Channel,
+    hello: watch::Sender<Hello>,
+    observed: watch::Receiver<Observed>,
+    seen: watch::Receiver<Option<ApprovalSeen>>,
+    interval: std::time::Duration,
+    next_beat: Instant,
+}
+
+impl Running {
+    async fn drive(
+        &mut self,
+        mut frames: mpsc::Receiver<Incoming>,
+        mut learned: mpsc::Receiver<(CommandId, Fact)>,
+        mut queries: mpsc::Receiver<query::Query>,
+    ) -> anyhow::Result<()> {
+        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut redelivery = tokio::time::interval(REDELIVERY);
+        info!(pending = ?self.state.platform.pending.as_ref().map(|pending| pending.sha256.short().to_owned()), "executor started");
+        self.take(Event::Started).await;
+        loop {
+            tokio::select! {
+                frame = frames.recv() => match frame {
+                    Some(frame) => self.on_frame(frame).await,
+                    None => anyhow::bail!("the channel's task ended"),
+                },
+                fact = learned.recv() => if let Some((id, fact)) = fact { self.take(Event::Sync(id, fact)).await },
+                query = queries.recv() => if let Some(query) = query { query(self) },
+                changed = self.seen.changed() => if changed.is_ok() {
+                    info!(approval = ?self.seen.borrow().as_ref().map(|seen| seen.sha256.short().to_owned()), "the approval at hand changed");
+                    self.beat();
+                },
+                changed = self.observed.changed() => if changed.is_ok() { self.on_observation() },
+                _ = redelivery.tick() => self.take(Event::Tick).await,
+                () = tokio::time::sleep_until(self.next_beat) => self.beat(),
+                _ = terminate.recv() => break,
+                _ = tokio::signal::ctrl_c() => break,
+            }
+        }
+        info!("executor stops; what runs goes on after the next start");
+        Ok(())
+    }
+
+    async fn on_frame(&mut self, frame: Incoming) {
+        match frame {
+            Incoming::Connected(welcome) => {
+                self.interval = std::time::Duration::from_secs(u64::from(welcome.heartbeat_interval_s.clamp(5, 300)));
+                self.take(Event::Connected).await;
+            }
+            Incoming::Disconnected => {}
+            Incoming::Command(command) => {
+                info!(command = %command.id, action = command.action, "command received");
+                self.take(Event::Command(command)).await;
+            }
+            Incoming::ResultAck(id) => self.take(Event::Acknowledged(id)).await,
+        }
+    }
+
+    /// A changed observation is news only where the heartbeat says something else.
+    fn on_observation(&mut self) {
+        let uid = self.observed.borrow_and_update().cluster.uid.clone();
+        if self.hello.borrow().cluster_uid != uid {
+            self.hello.send_modify(|hello| hello.cluster_uid = uid);
+            if let Err(error) = self.publish() {
+                warn!("{error}");
+            }
+        }
+        // At most one a second, however fast a rollout goes.
+        self.next_beat = self.next_beat.min(Instant::now() + std::time::Duration::from_secs(1));
+    }
+
+    /// One event, and whatever follows from it.
+    async fn take(&mut self, event: Event) {
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            let transition = step(&self.state, event.clone(), jiff::Timestamp::now());
+            match transition.commit(&mut self.state, &mut self.journal).await {
+                Ok(effects) => events.extend(effects.into_iter().filter_map(|effect| self.perform(effect))),
+                Err(error) => self.not_durable(event, &error).await,
+            }
+        }
+        let (last_sequence, unacknowledged) = (self.state.platform.last_sequence, self.state.undelivered().collect::<Vec<_>>());
+        self.hello.send_if_modified(|hello| {
+            let changed = hello.last_sequence != last_sequence || hello.unacknowledged_results != unacknowledged;
+            (hello.last_sequence, hello.unacknowledged_results) = (last_sequence, unacknowledged);
+            changed
+        });
+    }
+
+    /// A record that is not on disk has no effects. A command will be sent again; a fact of a running sync is kept and tried again.
+    async fn not_durable(&self, event: Event, error: &JournalError) {
+        error!("{}", chain(error));
+        if let Event::Sync(id, fact) = event {
+            let facts = self.worker.facts.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(JOURNAL_RETRY).await;
+                let _ = facts.send((id, fact)).await;
+            });
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Acknowledge(id) => self.channel.send(Up::CommandAck(CommandAck { id })),
+            Effect::Deliver(id) => {
+                if let Some(result) = self.state.commands.get(&id).and_then(|entry| entry.result.clone()) {
+                    info!(command = %id, status = result.status.as_str(), "{}", result.result);
+                    self.channel.send(Up::CommandResult(result));
+                }
+            }
+            Effect::Publish => {
+                if let Err(error) = self.publish() {
+                    warn!("{error}");
+                }
+            }
+            Effect::Beat => self.beat(),
+            Effect::Continue => return Some(Event::Continue),
+            Effect::Progress(progress) => self.channel.send(Up::CommandProgress(progress)),
+            Effect::Read(id, what) => self.worker.read(id, what),
+            Effect::Apply { id, approved, component, jobs_done } => self.worker.apply(Task { id, approved, component, jobs_done }),
+        }
+        None
+    }
+
+    fn publish(&self) -> std::io::Result<()> {
+        let uid = self.observed.borrow().cluster.uid.clone();
+        pending_file::write(&self.fixed.config.pending_file(), self.state.platform.pending.as_deref(), uid)
+    }
+
+    fn beat(&mut self) {
+        self.channel.send(Up::Heartbeat(Box::new(self.heartbeat())));
+        self.next_beat = Instant::now() + self.interval;
+    }
+
+    /// The heartbeat as of now.
+    pub(crate) fn heartbeat(&self) -> Heartbeat {
+        let journal_bytes = Journal::bytes(&self.fixed.config.executor.db_path);
+        let (seen, observed) = (self.seen.borrow(), self.observed.borrow());
+        heartbeat::compose(&self.fixed, &self.state, seen.as_ref(), &observed, journal_bytes, jiff::Timestamp::now())
+    }
+
+    /// The state.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The cluster's uid as observed.
+    pub(crate) fn cluster_uid(&self) -> Option<String> {
+        self.observed.borrow().cluster.uid.clone()
+    }
+}

@@ -1,0 +1,58 @@
+//! `GET /v1/commands?status=&action=` and `GET /v1/commands/{id}`.
+
+use agent_api::command::{CommandStatus, CommandView, Origin};
+use agent_api::name::CommandId;
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use serde::Deserialize;
+
+use super::LocalError;
+use crate::daemon::{Daemon, Running};
+
+/// What `list` is narrowed to.
+#[derive(Debug, Deserialize)]
+pub(super) struct Filter {
+    status: Option<CommandStatus>,
+    action: Option<String>,
+}
+
+/// Newest first.
+pub(super) async fn list(
+    State(daemon): State<Daemon>,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<Vec<CommandView>>, LocalError> {
+    let Query(filter) = filter.map_err(|error| LocalError::BadRequest(error.body_text()))?;
+    let all = daemon.ask(move |running| {
+        let wanted = |view: &CommandView| {
+            filter.status.is_none_or(|status| view.status == status) && filter.action.as_ref().is_none_or(|action| view.action == *action)
+        };
+        let mut views: Vec<CommandView> = running.state().commands.keys().filter_map(|id| view(running, *id)).filter(wanted).collect();
+        views.sort_by_key(|view| std::cmp::Reverse((view.created_at, view.id)));
+        views
+    });
+    all.await.map(Json).ok_or(LocalError::Stopping)
+}
+
+/// One.
+pub(super) async fn show(State(daemon): State<Daemon>, Path(id): Path<String>) -> Result<Json<CommandView>, LocalError> {
+    let parsed: CommandId = id.parse().map_err(|_| LocalError::BadRequest(format!("`{id}` is not a command id (a UUID)")))?;
+    let found = daemon.ask(move |running| view(running, parsed)).await.ok_or(LocalError::Stopping)?;
+    found.map(Json).ok_or_else(|| LocalError::NotFound(format!("there is no command {id}")))
+}
+
+fn view(running: &Running, id: CommandId) -> Option<CommandView> {
+    let entry = running.state().commands.get(&id)?;
+    Some(CommandView {
+        id,
+        action: entry.command.action.clone(),
+        target: entry.command.target.clone(),
+        sha256: entry.sha256.clone(),
+        status: entry.status,
+        stage: running.state().stage(id).map(|stage| stage.as_str().to_owned()),
+        origin: Origin::Cloud,
+        created_at: entry.created_at,
+        finished_at: entry.finished_at,
+        result: entry.result.as_ref().map(|result| result.result.clone()),
+    })
+}

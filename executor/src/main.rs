@@ -1,0 +1,71 @@
+//! `clicklink`: the connector's one program. `executor` is the daemon, `clctl` is for people.
+
+mod approval;
+mod channel;
+mod clctl;
+mod config;
+mod daemon;
+mod heartbeat;
+mod journal;
+mod local_api;
+mod observe;
+mod reference;
+mod signed;
+mod terminal;
+mod worker;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, Subcommand};
+
+/// Connector between a vendor's platform updates and your Kubernetes cluster.
+#[derive(Parser)]
+#[command(name = "clicklink", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the executor daemon.
+    Executor {
+        /// Configuration file.
+        #[arg(long, default_value = config::DEFAULT_PATH, env = "CLICKLINK_CONFIG")]
+        config: PathBuf,
+    },
+    /// Commands for people: approve platform updates, grant access, look at commands.
+    #[command(subcommand)]
+    Clctl(Box<clctl::Clctl>),
+    /// Print the command-line reference in Markdown.
+    #[command(hide = true)]
+    Reference,
+    /// Confine this process and become the chart engine.
+    #[command(name = render::confine::SUBCOMMAND, hide = true)]
+    EngineSandbox {
+        /// The engine's path and its arguments.
+        #[arg(trailing_var_arg = true, required = true)]
+        engine: Vec<std::ffi::OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        Command::EngineSandbox { engine } => render::confined_main(engine),
+        Command::Reference => {
+            terminal::data(reference::markdown(Arguments::command()).trim_end());
+            ExitCode::SUCCESS
+        }
+        Command::Executor { config } => on_runtime(daemon::main(&config)),
+        Command::Clctl(command) => on_runtime(command.run()),
+    }
+}
+
+fn on_runtime(task: impl Future<Output = ExitCode>) -> ExitCode {
+    match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime.block_on(task),
+        Err(error) => terminal::fail(format_args!("the runtime could not start: {error}")),
+    }
+}

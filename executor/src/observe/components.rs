@@ -1,0 +1,173 @@
+//! From live Deployments to the four dimensions of a component; pure.
+
+use agent_api::heartbeat::{ComponentState, Health, OperationState, SecurityState, State};
+use agent_api::keys;
+use agent_api::manifest::{Component, Manifest};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::ResourceExt;
+
+use super::Observed;
+
+/// Label by which charts name themselves: `<name>-<version>`.
+const CHART_LABEL: &str = "helm.sh/chart";
+/// Label by which workloads name their version.
+const VERSION_LABEL: &str = "app.kubernetes.io/version";
+
+/// One entry for each component of the pending bundle, in its order.
+pub(crate) fn components(manifest: &Manifest, observed: &Observed, operation: OperationState) -> Vec<ComponentState> {
+    manifest.components.iter().map(|component| one(component, observed, operation)).collect()
+}
+
+fn one(component: &Component, observed: &Observed, operation_state: OperationState) -> ComponentState {
+    let unknown = ComponentState {
+        name: component.name.clone(),
+        chart_version: None,
+        app_version: None,
+        images: Vec::new(),
+        state: None,
+        health: Health::Unknown,
+        operation_state,
+        security_state: SecurityState::Unknown,
+        ready: 0,
+        desired: 0,
+        message: None,
+        observed_at: None,
+    };
+    let (Some(all), true) = (&observed.deployments, observed.cluster.reachable) else { return unknown };
+    let mine: Vec<&Deployment> = all
+        .values()
+        .filter(|deployment| deployment.labels().get(keys::COMPONENT).map(String::as_str) == Some(component.name.as_str()))
+        .collect();
+    if mine.is_empty() {
+        return ComponentState {
+            message: Some("no workload of it is in the cluster".into()),
+            observed_at: observed.observed_at,
+            ..unknown
+        };
+    }
+    let (ready, desired) =
+        mine.iter().fold((0, 0), |(ready, desired), deployment| (ready + available(deployment), desired + wanted(deployment)));
+    let prefix = format!("{}-", component.chart.name);
+    let chart = mine.iter().find_map(|deployment| deployment.labels().get(CHART_LABEL)?.strip_prefix(&prefix).map(str::to_owned));
+    let mut images: Vec<String> = mine.iter().flat_map(|deployment| images(deployment)).collect();
+    images.sort();
+    images.dedup();
+    let stuck = mine.iter().find_map(|deployment| stuck(deployment));
+    ComponentState {
+        chart_version: chart,
+        app_version: mine.iter().find_map(|deployment| deployment.labels().get(VERSION_LABEL).cloned()),
+        state: Some(state(&mine, stuck.is_some(), ready, desired)),
+        health: health(ready, desired),
+        security_state: if images.iter().all(|image| component.images.contains(image)) {
+            SecurityState::Compliant
+        } else {
+            SecurityState::NonCompliant
+        },
+        images,
+        ready,
+        desired,
+        message: stuck,
+        observed_at: observed.observed_at,
+        ..unknown
+    }
+}
+
+fn state(mine: &[&Deployment], stuck: bool, ready: u32, desired: u32) -> State {
+    if stuck {
+        return State::Failed;
+    }
+    if desired == 0 {
+        return if ready == 0 { State::Stopped } else { State::Stopping };
+    }
+    if mine.iter().all(|deployment| rolled_out(deployment)) { State::Started } else { State::Starting }
+}
+
+fn health(ready: u32, desired: u32) -> Health {
+    match ready {
+        _ if ready >= desired => Health::Ok,
+        0 => Health::Critical,
+        _ => Health::Warning,
+    }
+}
+
+fn rolled_out(deployment: &Deployment) -> bool {
+    let value = serde_json::to_value(deployment).unwrap_or_default();
+    matches!(cluster::readiness::judge(&value), cluster::readiness::Readiness::Ready)
+}
+
+fn stuck(deployment: &Deployment) -> Option<String> {
+    let conditions = deployment.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions.iter().find(|condition| condition.reason.as_deref() == Some("ProgressDeadlineExceeded"))?;
+    Some(format!("{}: {}", deployment.name_any(), condition.message.clone().unwrap_or_default()))
+}
+
+fn wanted(deployment: &Deployment) -> u32 {
+    deployment.spec.replicas.unwrap_or(1).max(0).unsigned_abs()
+}
+
+fn available(deployment: &Deployment) -> u32 {
+    deployment.status.as_ref().and_then(|status| status.available_replicas).unwrap_or(0).max(0).unsigned_abs()
+}
+
+fn images(deployment: &Deployment) -> Vec<String> {
+    let pod = deployment.spec.template.spec.as_ref();
+    let containers = pod.into_iter().flat_map(|pod| pod.containers.iter().chain(pod.init_containers.iter().flatten()));
+    containers.filter_map(|container| container.image.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const IMAGE: &str =
+        "registry.bank.example:5000/snapshot-controller@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+    fn deployment(image: &str, replicas: u32, status: Value) -> Deployment {
+        serde_json::from_value(json!({
+            "metadata": {"name": "d", "namespace": "n", "generation": 2, "labels": {
+                "clicklink.io/component": "snapshot-controller", "helm.sh/chart": "snapshot-controller-4.1.0", "app.kubernetes.io/version": "8.2.0"}},
+            "spec": {"replicas": replicas, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": image}]}}},
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    fn look(deployments: Option<Vec<Deployment>>) -> ComponentState {
+        let bundle = agent_api::manifest::Bundle::parse(include_str!("../../../agent-api/tests/wire/manifest.json").into()).unwrap();
+        let mut observed = Observed::nothing();
+        observed.cluster.reachable = true;
+        observed.deployments = deployments.map(|list| list.into_iter().map(|d| ((String::new(), d.name_any()), d)).collect());
+        components(bundle.manifest(), &observed, OperationState::Idle).remove(0)
+    }
+
+    fn ready(n: u32) -> Value {
+        json!({"observedGeneration": 2, "replicas": n, "updatedReplicas": n, "readyReplicas": n, "availableReplicas": n})
+    }
+
+    #[test]
+    fn what_is_seen_and_what_is_said() {
+        let check = |seen: Option<Deployment>, state, health, security| {
+            let found = look(seen.map(|deployment| vec![deployment]));
+            assert_eq!((found.state, found.health, found.security_state), (state, health, security), "{found:?}");
+        };
+        check(None, None, Health::Unknown, SecurityState::Unknown);
+        check(Some(deployment(IMAGE, 2, ready(2))), Some(State::Started), Health::Ok, SecurityState::Compliant);
+        check(Some(deployment(IMAGE, 2, ready(1))), Some(State::Starting), Health::Warning, SecurityState::Compliant);
+        check(Some(deployment(IMAGE, 2, ready(0))), Some(State::Starting), Health::Critical, SecurityState::Compliant);
+        check(Some(deployment(IMAGE, 0, ready(0))), Some(State::Stopped), Health::Ok, SecurityState::Compliant);
+        check(Some(deployment("evil@sha256:00", 2, ready(2))), Some(State::Started), Health::Ok, SecurityState::NonCompliant);
+        let stale = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2});
+        check(Some(deployment(IMAGE, 2, stale)), Some(State::Starting), Health::Ok, SecurityState::Compliant);
+        let mut dead = ready(0);
+        dead["conditions"] =
+            json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "gave up"}]);
+        check(Some(deployment(IMAGE, 2, dead)), Some(State::Failed), Health::Critical, SecurityState::Compliant);
+        assert_eq!(look(Some(vec![])).state, None);
+        let found = look(Some(vec![deployment(IMAGE, 2, ready(2))]));
+        assert_eq!(
+            (found.chart_version.as_deref(), found.app_version.as_deref(), found.ready, found.desired),
+            (Some("4.1.0"), Some("8.2.0"), 2, 2)
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! What is seen in the cluster through `pcm-executor`'s read rights, also when no approval is valid.
+//!
+//! One watch on the Deployments of the platform; nothing is polled. While nobody can look, nothing is shown as known.
+
+mod access;
+mod components;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agent_api::heartbeat::{AccessState, ClusterInfo};
+use agent_api::keys;
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::runtime::watcher;
+use kube::{Api, ResourceExt};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+pub(crate) use access::Access;
+pub(crate) use components::components;
+
+use crate::terminal::chain;
+
+/// Pause before the cluster is tried again after an error; also how often a missing access bundle is looked for.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// All that was observed.
+#[derive(Clone)]
+pub(crate) struct Observed {
+    /// The cluster.
+    pub(crate) cluster: ClusterInfo,
+    /// `pcm-executor`'s access bundle.
+    pub(crate) access: AccessState,
+    /// Platform Deployments by namespace and name; `None` before the first list.
+    pub(crate) deployments: Option<BTreeMap<(String, String), Deployment>>,
+    /// When the last event came.
+    pub(crate) observed_at: Option<jiff::Timestamp>,
+    /// A client with the same rights, for readiness.
+    pub(crate) client: Option<kube::Client>,
+}
+
+impl Observed {
+    /// Nothing known yet.
+    pub(crate) fn nothing() -> Self {
+        Self { cluster: ClusterInfo::default(), access: AccessState::Absent, deployments: None, observed_at: None, client: None }
+    }
+}
+
+/// Starts observing.
+pub(crate) fn follow(access: Access) -> watch::Receiver<Observed> {
+    let (sender, receiver) = watch::channel(Observed::nothing());
+    tokio::spawn(async move {
+        while !sender.is_closed() {
+            match access.connect().await {
+                Ok(Some(connection)) => observe(&access, connection, &sender).await,
+                Ok(None) => sender.send_modify(|observed| *observed = Observed::nothing()),
+                Err(error) => {
+                    warn!("cluster: {error}");
+                    sender.send_modify(|observed| *observed = Observed::nothing());
+                }
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    });
+    receiver
+}
+
+/// Watches until an error ends it or the access bundle is replaced.
+async fn observe(access: &Access, connection: cluster::connect::Connection, sender: &watch::Sender<Observed>) {
+    let fingerprint = access.fingerprint();
+    if let Err(error) = greet(&connection, sender).await {
+        warn!("cluster: {}", chain(&error));
+        sender.send_modify(unreachable);
+        return;
+    }
+    let labels = format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLATFORM);
+    let api: Api<Deployment> = Api::all(connection.client.clone());
+    let mut events = watcher(api, watcher::Config::default().labels(&labels)).boxed();
+    let mut listed = BTreeMap::new();
+    loop {
+        let next = tokio::time::timeout(RETRY, events.next()).await;
+        if access.fingerprint() != fingerprint {
+            info!("cluster: the access bundle was replaced");
+            return;
+        }
+        match next {
+            Err(_quiet) => {}
+            Ok(None) => return,
+            Ok(Some(Err(error))) => {
+                warn!("cluster: {}", chain(&error));
+                sender.send_modify(unreachable);
+                if matches!(&error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 401) {
+                    sender.send_modify(|observed| observed.access = AccessState::Expired);
+                    return;
+                }
+            }
+            Ok(Some(Ok(event))) => sender.send_modify(|observed| take(observed, &mut listed, event)),
+        }
+    }
+}
+
+fn unreachable(observed: &mut Observed) {
+    observed.cluster.reachable = false;
+}
+
+async fn greet(connection: &cluster::connect::Connection, sender: &watch::Sender<Observed>) -> Result<(), cluster::ClusterError> {
+    let uid = cluster::inventory::cluster_uid(&connection.client).await?;
+    let version = cluster::inventory::kubernetes_version(&connection.client).await?;
+    sender.send_modify(|observed| {
+        observed.cluster = ClusterInfo {
+            uid: Some(uid),
+            kubernetes_version: Some(version),
+            api_address: Some(connection.server.clone()),
+            reachable: true,
+            observed_at: Some(jiff::Timestamp::now()),
+            ..ClusterInfo::default()
+        };
+        observed.access = AccessState::Ok;
+        observed.client = Some(connection.client.clone());
+    });
+    Ok(())
+}
+
+fn take(observed: &mut Observed, listed: &mut BTreeMap<(String, String), Deployment>, event: watcher::Event<Deployment>) {
+    let key = |deployment: &Deployment| (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    match event {
+        watcher::Event::Init => listed.clear(),
+        watcher::Event::InitApply(deployment) => drop(listed.insert(key(&deployment), deployment)),
+        watcher::Event::InitDone => observed.deployments = Some(std::mem::take(listed)),
+        watcher::Event::Apply(deployment) => drop(observed.deployments.get_or_insert_default().insert(key(&deployment), deployment)),
+        watcher::Event::Delete(deployment) => drop(observed.deployments.get_or_insert_default().remove(&key(&deployment))),
+    }
+    observed.cluster.reachable = true;
+    observed.observed_at = Some(jiff::Timestamp::now());
+    observed.cluster.observed_at = observed.observed_at;
+}

@@ -1,0 +1,144 @@
+//! Carries out the reads and writes that the core asks for, each in a task of its own, and feeds back what was learned.
+//!
+//! The token bundle is read once for a sync; its client serves that sync's later reads and writes and is then forgotten.
+
+mod apply;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent_api::manifest::Bundle;
+use agent_api::name::CommandId;
+use agent_api::names::PCM_PLATFORM;
+use cluster::{Client, ClusterError};
+use executor_core::bundle::{Judged, Scope, Trusted, judge};
+use executor_core::{ApplyError, Fact, Read, ReadError, TokenBundle, TokenBundleError};
+use futures::StreamExt;
+use render::Renderer;
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, mpsc, watch};
+
+pub(crate) use apply::Task;
+
+use crate::approval;
+use crate::channel::Channel;
+use crate::observe::Observed;
+use crate::terminal::chain;
+
+/// Requests to the API server at a time, for reads and inside a wave of writes.
+pub(crate) const CONCURRENCY: usize = 8;
+
+/// What the worker works with; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Worker {
+    /// Access bundles.
+    pub(crate) access_dir: PathBuf,
+    /// The service prefix.
+    pub(crate) namespace_prefix: String,
+    /// Charts.
+    pub(crate) renderer: Arc<Renderer>,
+    /// What `pcm-executor` sees.
+    pub(crate) observed: watch::Receiver<Observed>,
+    /// For progress.
+    pub(crate) channel: Channel,
+    /// Where facts go.
+    pub(crate) facts: mpsc::Sender<(CommandId, Fact)>,
+    /// The running sync's client.
+    platform: Arc<Mutex<Option<(CommandId, Client)>>>,
+}
+
+impl Worker {
+    /// A worker without a sync.
+    pub(crate) fn new(
+        access_dir: PathBuf,
+        namespace_prefix: String,
+        renderer: Renderer,
+        observed: watch::Receiver<Observed>,
+        channel: Channel,
+        facts: mpsc::Sender<(CommandId, Fact)>,
+    ) -> Self {
+        let platform = Arc::default();
+        Self { access_dir, namespace_prefix, renderer: Arc::new(renderer), observed, channel, facts, platform }
+    }
+
+    /// Starts a read.
+    pub(crate) fn read(&self, id: CommandId, what: Read) {
+        let worker = self.clone();
+        tokio::spawn(async move {
+            let fact = match what {
+                Read::TokenBundle => Fact::TokenBundle(worker.token_bundle(id).await),
+                Read::Account(home) => Fact::Account(worker.account(id, &home).await),
+                Read::Render(bundle, capabilities, home) => Fact::Rendered(worker.render(&bundle, &capabilities, &home).await),
+                Read::Permissions(judged) => Fact::Permissions(worker.permissions(id, &judged).await),
+                Read::Images(bundle) => Fact::Images(worker.images(&bundle).await),
+            };
+            let _ = worker.facts.send((id, fact)).await;
+        });
+    }
+
+    /// Starts to apply a component.
+    pub(crate) fn apply(&self, task: Task) {
+        let worker = self.clone();
+        tokio::spawn(async move {
+            let id = task.id;
+            let result = match worker.client(id).await {
+                Ok(client) => apply::component(&worker, client, task).await,
+                Err(ReadError::Unauthorized) => Err(ApplyError::Unauthorized),
+                Err(ReadError::Other(problem)) => Err(ApplyError::Other(problem)),
+            };
+            let _ = worker.facts.send((id, Fact::Applied(result))).await;
+        });
+    }
+
+    async fn token_bundle(&self, id: CommandId) -> Result<TokenBundle, TokenBundleError> {
+        let found = approval::read(&self.access_dir)?;
+        let connection = cluster::connect::bearer(&found.server, &found.ca, &found.token)
+            .await
+            .map_err(|error| TokenBundleError::Damaged(chain(&error)))?;
+        *self.platform.lock().await = Some((id, connection.client));
+        Ok(found.bundle)
+    }
+
+    async fn client(&self, id: CommandId) -> Result<Client, ReadError> {
+        let platform = self.platform.lock().await;
+        let of_this_sync = platform.as_ref().filter(|(sync, _)| *sync == id).map(|(_, client)| client.clone());
+        of_this_sync.ok_or_else(|| ReadError::Other("the sync's token bundle was not read".into()))
+    }
+
+    async fn account(&self, id: CommandId, home: &str) -> Result<Option<Value>, ReadError> {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_PLATFORM, "namespace": home}});
+        cluster::object::get(&self.client(id).await?, &account).await.map_err(read_error)
+    }
+
+    async fn render(&self, bundle: &Bundle, capabilities: &agent_api::approval::Capabilities, home: &str) -> Result<Arc<Judged>, String> {
+        let rendered = self.renderer.render(bundle.manifest(), capabilities).await.map_err(|error| chain(&error))?;
+        let scope = Scope { namespace_prefix: &self.namespace_prefix, home_namespace: home };
+        judge(bundle, rendered.objects, rendered.placeholders, &scope, &Trusted).map(Arc::new).map_err(|refusals| refusals.to_string())
+    }
+
+    async fn permissions(&self, id: CommandId, judged: &Judged) -> Result<Vec<Option<Value>>, ReadError> {
+        let client = self.client(id).await?;
+        let objects: Vec<Value> = judged.permissions().iter().map(|object| object.object.clone()).collect();
+        let reads = futures::stream::iter(objects).map(|object| {
+            let client = client.clone();
+            async move { cluster::object::get(&client, &object).await }
+        });
+        let results: Vec<_> = reads.buffered(CONCURRENCY).collect().await;
+        results.into_iter().map(|result| result.map_err(read_error)).collect()
+    }
+
+    async fn images(&self, bundle: &Bundle) -> Result<Vec<String>, String> {
+        let report = self.renderer.check_images(bundle.manifest()).await.map_err(|error| chain(&error))?;
+        if !report.unchecked.is_empty() {
+            tracing::info!(images = report.unchecked.len(), "images of other registries are not checked");
+        }
+        Ok(report.missing)
+    }
+}
+
+fn read_error(error: ClusterError) -> ReadError {
+    match error {
+        ClusterError::Unauthorized { .. } => ReadError::Unauthorized,
+        other => ReadError::Other(chain(&other)),
+    }
+}
