@@ -1,0 +1,29 @@
+//! The testbed: the real parts that the system tests, and the demos, run the built binaries against.
+//!
+//! [`ControlPlane`] is a Kubernetes control plane, [`Registry`] an OCI registry with the real `helm` to push charts,
+//! [`Program`] a supervised process, [`binaries`] the product. A test uses each in one line and leaves nothing behind,
+//! however it ends. Tests `unwrap` rather than return errors: the logs of a part are shown when its value is dropped in a panic.
+//!
+//! Not here: what is tested, which is in `tests/`, and anything that the product needs.
+
+mod binaries;
+pub mod bundle;
+mod control_plane;
+mod encode;
+mod eventually;
+mod folder;
+mod pki;
+mod port;
+mod process;
+mod registry;
+mod tools;
+
+pub use self::binaries::{Binaries, binaries};
+pub use self::control_plane::{CONTEXT, ControlPlane, Shared, SignedToken};
+pub use self::eventually::{eventually, until};
+pub use self::folder::TempFolder;
+pub use self::pki::{Authority, Identity};
+pub use self::port::free_port;
+pub use self::process::{Exit, Finished, Process, Program};
+pub use self::registry::{PushedChart, Registry};
+pub use self::tools::Tools;

@@ -1,0 +1,77 @@
+//! The testbed's registry: charts by the real helm, images by digest, authentication and falsified content.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use system_tests::bundle::{self, Edition};
+use system_tests::{Registry, TempFolder};
+
+/// `helm template` of a chart in the registry by digest, with values.
+async fn render(registry: &Registry, component: &bundle::Component) -> String {
+    let home = TempFolder::new("values").unwrap();
+    let values = home.write("values.json", component.values.to_string()).unwrap();
+    let pinned = component.chart.pinned();
+    let args = ["template", component.name.as_str(), pinned.as_str(), "--include-crds", "--kube-version", "1.37"];
+    let args = args.into_iter().chain(["--namespace", component.namespace.as_str(), "--values", values.to_str().unwrap()]);
+    registry.helm_on_registry(args).await.unwrap().ok().unwrap().stdout
+}
+
+#[tokio::test]
+async fn both_editions_are_pushed_and_render_by_digest() {
+    let registry = Registry::start().await;
+    let first = bundle::push(&registry, Edition::First).await.unwrap();
+    let second = bundle::push(&registry, Edition::Second).await.unwrap();
+    let manifest = first.manifest("env-test", "2026-11-30T10:00:00Z");
+    assert_eq!(manifest["registry"]["mode"], "basic");
+    for (old, new) in first.components.iter().zip(&second.components) {
+        assert_eq!(old.name, new.name);
+        assert_ne!(old.chart.digest, new.chart.digest);
+        let (before, after) = (render(&registry, old).await, render(&registry, new).await);
+        assert_ne!(before, after);
+        for image in &old.images {
+            assert!(before.contains(image), "{image} is not in what {} renders:\n{before}", old.name);
+            assert!(registry.has_image(image).await.unwrap());
+        }
+        assert!(!before.contains("registry.invalid"), "an image without a value in {}", old.name);
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_an_anonymous_registry_wants_none() {
+    let registry = Registry::start().await;
+    let chart = bundle::copy_chart("snapshot-controller", "4.1.0", registry.folder()).unwrap();
+    let pushed = registry.push_chart(&chart, Some("4.1.1")).await.unwrap();
+    assert_eq!((pushed.name.as_str(), pushed.version.as_str()), ("snapshot-controller", "4.1.1"));
+    let wrong = registry.wrong_docker_config().unwrap();
+    let pinned = pushed.pinned();
+    let args = ["show", "chart", pinned.as_str(), "--registry-config", wrong.to_str().unwrap()];
+    let refused = registry.helm_on_registry(args).await.unwrap();
+    assert!(!refused.success(), "{}", refused.stdout);
+
+    let open = Registry::start_anonymous().await;
+    let pushed = open.push_chart(&chart, None).await.unwrap();
+    open.helm_on_registry(["show", "chart", &pushed.pinned()]).await.unwrap().ok().unwrap();
+}
+
+#[tokio::test]
+async fn a_tag_moves_and_a_falsified_manifest_is_served() {
+    let registry = Registry::start().await;
+    let chart = bundle::copy_chart("clickhouse-operator", "0.2.0", registry.folder()).unwrap();
+    let first = registry.push_chart(&chart, None).await.unwrap();
+    std::fs::write(chart.join("templates/more.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: more\n").unwrap();
+    let moved = registry.push_chart(&chart, None).await.unwrap();
+    assert_eq!(first.version, moved.version);
+    assert_ne!(first.digest, moved.digest);
+
+    // A reader that does not check sees the other content under the first digest.
+    let other = registry.read(&moved.digest).unwrap();
+    registry.falsify(&first.digest, &other).unwrap();
+    assert_eq!(registry.get_manifest("clickhouse-operator", &first.digest).await.unwrap(), other);
+    assert_ne!(registry.archive_digest(&moved).unwrap(), moved.digest);
+    let missing = format!("{}/platform/clickhouse-operator@{}", registry.host(), first.digest);
+    registry.lose(&first.digest).unwrap();
+    assert!(!registry.has_image(&missing).await.unwrap());
+
+    registry.stop().await.unwrap();
+    registry.restart().await.unwrap();
+    registry.helm_on_registry(["show", "chart", &moved.pinned()]).await.unwrap().ok().unwrap();
+}
