@@ -11,7 +11,7 @@ tools: ## Build the pinned tools and the chart engine, once, into the user's cac
 
 build: tools ## Build everything that is run: clicklink, navin-manager, the chart engine beside them
 	@cargo build --locked --workspace --bins
-	@tests/tools/install-engine target/debug
+	@install -m 0755 "$$(tests/tools/build --where clicklink-render | cut -d= -f2)" target/debug/clicklink-render
 
 demo: build ## Run the main job on a real control plane and tell the story (KEEP=1 leaves it running)
 	@target/debug/demo

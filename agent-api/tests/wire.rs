@@ -66,7 +66,8 @@ fn frames_up() {
         }),
     );
     golden("up-command-ack", &Up::CommandAck(CommandAck { id: id() }));
-    let progress = CommandProgress { id: id(), stage: "applying".into(), step: 6, of: 8, object: Some("Deployment.apps p/operator: 0 of 1".into()) };
+    let progress =
+        CommandProgress { id: id(), stage: "applying".into(), step: 6, of: 8, object: Some("Deployment.apps p/operator: 0 of 1".into()) };
     golden("up-command-progress", &Up::CommandProgress(progress));
     let key = ObjectKey { group: "apps".into(), kind: "Deployment".into(), namespace: "p".into(), name: "operator".into() };
     let objects = vec![ObjectOutcome { key, outcome: Outcome::Created }];
@@ -157,7 +158,12 @@ fn enrolment() {
 fn local_documents() {
     golden(
         "pending",
-        &PendingBundle { sha256: sha(), received_at: time("2026-11-30T10:00:00Z"), cluster_uid: Some("0c7b5f0e".into()), manifest: "manifest".into() },
+        &PendingBundle {
+            sha256: sha(),
+            received_at: time("2026-11-30T10:00:00Z"),
+            cluster_uid: Some("0c7b5f0e".into()),
+            manifest: "manifest".into(),
+        },
     );
     golden(
         "approval",
@@ -170,7 +176,10 @@ fn local_documents() {
             approved_at: time("2026-11-30T10:00:00Z"),
             expires_at: time("2026-11-30T12:00:00Z"),
             home_namespace: "clicklink-system".into(),
-            capabilities: Capabilities { kube_version: "v1.37.2".into(), api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into()] },
+            capabilities: Capabilities {
+                kube_version: "v1.37.2".into(),
+                api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into()],
+            },
             versions: Versions { clicklink: "0.1.0".into(), engine: "helm v4.3.1".into() },
             leftovers: 0,
         },
@@ -187,10 +196,16 @@ fn local_documents() {
             origin: Origin::Cloud,
             created_at: time("2026-11-30T10:00:00Z"),
             finished_at: Some(time("2026-11-30T10:00:01Z")),
-            result: Some(format!("platform sync refused: there is no approval yet; run: clctl platform approve (pending bundle sha {})", sha())),
+            result: Some(format!(
+                "platform sync refused: there is no approval yet; run: clctl platform approve (pending bundle sha {})",
+                sha()
+            )),
         },
     );
-    golden("problem", &Problem { status: 404, code: "not_found".into(), title: "Not found".into(), detail: "no platform bundle is staged".into() });
+    golden(
+        "problem",
+        &Problem { status: 404, code: "not_found".into(), title: "Not found".into(), detail: "no platform bundle is staged".into() },
+    );
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod control_plane;
 mod encode;
 mod eventually;
 mod folder;
+pub mod landscape;
 mod pki;
 mod port;
 mod process;

@@ -77,11 +77,6 @@ impl AccessFolder {
         Self::open(path)
     }
 
-    /// Its path, for messages.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Reads a regular file of at most `limit` bytes, at `name` or inside the folder `inside`; `None` where it is not there.
     pub(crate) fn read(&self, inside: Option<&str>, name: &str, limit: u64) -> Result<Option<Vec<u8>>, AccessFolderError> {
         match inside {

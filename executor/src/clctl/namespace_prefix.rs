@@ -55,8 +55,8 @@ pub(crate) fn read(named: Option<&Path>) -> Result<String, PrefixError> {
         Ok(_) => {}
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    let configuration: Configuration = serde_saphyr::from_str(&text)
-        .map_err(|error| unreadable(error.to_string().lines().next().unwrap_or_default().to_owned()))?;
+    let configuration: Configuration =
+        serde_saphyr::from_str(&text).map_err(|error| unreadable(error.to_string().lines().next().unwrap_or_default().to_owned()))?;
     let prefix = configuration.namespace_prefix.unwrap_or_else(|| DEFAULT.to_owned());
     let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if prefix.is_empty() || prefix.starts_with('-') || prefix.len() > 40 || !prefix.bytes().all(letter) {
@@ -79,7 +79,8 @@ mod tests {
     fn the_prefix_is_all_that_is_read() {
         assert_eq!(read_text("namespace_prefix: svc-\nunknown: {a: [1]}\n").unwrap(), "svc-");
         assert_eq!(read_text("cloud: aws\n").unwrap(), "ns-");
-        for text in ["namespace_prefix: ''", "namespace_prefix: -a", "namespace_prefix: \"a'b\"", "namespace_prefix: A", "a: 1\na: 2", "["] {
+        for text in ["namespace_prefix: ''", "namespace_prefix: -a", "namespace_prefix: \"a'b\"", "namespace_prefix: A", "a: 1\na: 2", "["]
+        {
             assert!(read_text(text).is_err(), "{text}");
         }
         assert!(read(Some(Path::new("/nonexistent/config.yaml"))).is_err());

@@ -96,6 +96,11 @@ impl Apply {
         let dry_run = self.shared.dry_run;
         let key = ObjectKey::of(value);
         let live = object::get(&connection.client, value).await?;
+        if key.kind == "Namespace" && live.is_some() {
+            // A live one is the connector's or somebody else's, and not ours to change.
+            talk(format_args!("  {key}: is there"));
+            return Ok(());
+        }
         let applied = object::apply_over(&connection.client, value, live.as_ref(), How { manager: FIELD_MANAGER_APPROVE, dry_run }).await;
         let outcome = match applied {
             Ok(applied) => applied.outcome,

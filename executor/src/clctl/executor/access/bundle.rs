@@ -34,7 +34,9 @@ pub(super) enum BundleError {
     #[error("{CLUSTER_DIR}/{KUBECONFIG}: {0}")]
     Guard(#[from] GuardError),
     /// Somebody, or another version or configuration, wrote something else.
-    #[error("{CLUSTER_DIR}/{0} is not what this command renders; look at it, and run `clctl executor access grant --cluster --force` to replace it")]
+    #[error(
+        "{CLUSTER_DIR}/{0} is not what this command renders; look at it, and run `clctl executor access grant --cluster --force` to replace it"
+    )]
     Differs(&'static str),
 }
 

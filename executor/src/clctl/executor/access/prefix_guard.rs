@@ -23,9 +23,9 @@ pub(super) fn policy(prefix: &str, home: &str) -> Value {
             "matchConditions": [
                 {"name": "who", "expression": format!("request.userInfo.username == 'system:serviceaccount:{home}:{PCM_EXECUTOR}'")}],
             "variables": [
-                {"name": "namespace", "expression": "request.?namespace.orValue('')"},
-                {"name": "name", "expression": "request.?name.orValue('')"},
-                {"name": "resource", "expression":
+                {"name": "place", "expression": "request.?namespace.orValue('')"},
+                {"name": "called", "expression": "request.?name.orValue('')"},
+                {"name": "target", "expression":
                     "request.resource.group + '/' + request.resource.resource + (has(request.subResource) && request.subResource != '' ? \
                      '/' + request.subResource : '')"},
             ],
@@ -43,17 +43,17 @@ pub(super) fn binding() -> Value {
 
 fn expression(prefix: &str, home: &str) -> String {
     let mut at_home = vec![
-        format!("(variables.resource == '/serviceaccounts/token' && variables.name == '{PCM_EXECUTOR}')"),
-        format!("(variables.resource == '/configmaps' && variables.name == '{REGISTRY_CONFIG_MAP}' && request.operation != 'DELETE')"),
+        format!("(variables.target == '/serviceaccounts/token' && variables.called == '{PCM_EXECUTOR}')"),
+        format!("(variables.target == '/configmaps' && variables.called == '{REGISTRY_CONFIG_MAP}' && request.operation != 'DELETE')"),
     ];
     if home != HOME_NAMESPACE_VM {
-        at_home.push(format!("(variables.resource == '/secrets' && variables.name == '{MTLS_SECRET}' && request.operation == 'UPDATE')"));
+        at_home.push(format!("(variables.target == '/secrets' && variables.called == '{MTLS_SECRET}' && request.operation == 'UPDATE')"));
     }
     // A Namespace is judged by its own name; questions about its own rights change nothing.
     format!(
-        "(variables.resource.startsWith('/namespaces') ? variables.name.startsWith('{prefix}') : variables.namespace.startsWith('{prefix}')) \
-         || (variables.namespace == '{home}' && ({})) \
-         || variables.resource in ['authorization.k8s.io/selfsubjectaccessreviews','authorization.k8s.io/selfsubjectrulesreviews',\
+        "(variables.target.startsWith('/namespaces') ? variables.called.startsWith('{prefix}') : variables.place.startsWith('{prefix}')) \
+         || (variables.place == '{home}' && ({})) \
+         || variables.target in ['authorization.k8s.io/selfsubjectaccessreviews','authorization.k8s.io/selfsubjectrulesreviews',\
          'authentication.k8s.io/selfsubjectreviews']",
         at_home.join(" || ")
     )
@@ -75,6 +75,9 @@ mod tests {
         let who = "request.userInfo.username == 'system:serviceaccount:clicklink:pcm-executor'";
         assert_eq!(policy["spec"]["matchConditions"][0]["expression"], who);
         assert_eq!(policy["spec"]["failurePolicy"], "Fail");
-        assert!(expression("svc-", "clicklink").starts_with("(variables.resource.startsWith('/namespaces') ? variables.name.startsWith('svc-')"));
+        assert!(
+            expression("svc-", "clicklink")
+                .starts_with("(variables.target.startsWith('/namespaces') ? variables.called.startsWith('svc-')")
+        );
     }
 }

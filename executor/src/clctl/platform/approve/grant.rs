@@ -77,7 +77,7 @@ impl Approved {
         let (permissions, workload) = (self.rendering.judged.permissions().len(), self.rendering.judged.workload().len());
         let namespaces: Vec<String> = self.pending.bundle.manifest().namespaces.iter().map(ToString::to_string).collect();
         data(format_args!(
-            "Approved: {permissions} permission object(s) applied, platform token valid until {expiry}.\n\
+            "\nApproved: {permissions} permission object(s) applied, platform token valid until {expiry}.\n\
              The executor may now apply the {workload} workload object(s) of this bundle inside {}.",
             namespaces.join(", ")
         ));

@@ -236,12 +236,7 @@ async fn heading(connection: &Connection, pending: &Pending) -> Result<ClusterHe
     })
 }
 
-async fn plan(
-    connection: &Connection,
-    cluster: ClusterHeading,
-    pending: &Pending,
-    rendering: &Rendering,
-) -> Result<Plan, ApproveError> {
+async fn plan(connection: &Connection, cluster: ClusterHeading, pending: &Pending, rendering: &Rendering) -> Result<Plan, ApproveError> {
     let (bundle, judged) = (&pending.bundle, &rendering.judged);
     let manifest = bundle.manifest();
     let (permissions, workload) = preview::preview(&connection.client, judged, bundle.sha256()).await?;

@@ -49,7 +49,9 @@ pub(super) enum PendingError {
         problem: String,
     },
     /// The local API does not answer: there is no port-forward.
-    #[error("the executor's local API does not answer at {endpoint} ({problem})\nopen a port-forward, leave it open, and try again:\n\n  {command}\n")]
+    #[error(
+        "the executor's local API does not answer at {endpoint} ({problem})\nopen a port-forward, leave it open, and try again:\n\n  {command}\n"
+    )]
     NoPortForward {
         /// Address.
         endpoint: String,

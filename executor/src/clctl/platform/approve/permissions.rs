@@ -76,7 +76,12 @@ pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> 
 }
 
 async fn established(client: &Client, definitions: &[Value]) -> Result<(), PermissionsError> {
-    Ok(readiness::wait(client, definitions, ESTABLISHED, |key, news| talk(format_args!("  {key}: {news}"))).await?)
+    let waiting = |key: &ObjectKey, news: &str| {
+        if news != "ready" {
+            talk(format_args!("  {key}: {news}"));
+        }
+    };
+    Ok(readiness::wait(client, definitions, ESTABLISHED, waiting).await?)
 }
 
 /// An object whose kind was only just defined may be answered "not found" for a moment.

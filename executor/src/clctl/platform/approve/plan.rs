@@ -131,12 +131,10 @@ fn without_stamps(mut object: Value) -> Value {
 
 /// In a Secret only names are shown; an annotation may hold a copy of the whole (`last-applied-configuration`).
 fn mask(field: &mut FieldChange) {
-    let open = ["/kind", "/type", "/immutable", "/metadata/labels"].iter().any(|prefix| field.path.starts_with(&prefix[1..].replace('/', ".")));
+    let open = ["kind", "type", "immutable", "metadata.labels"].iter().any(|prefix| field.path.starts_with(prefix));
     if !open {
-        for side in [&mut field.old, &mut field.new] {
-            if let Some(value) = side {
-                *value = Value::from("[secret]");
-            }
+        for value in [&mut field.old, &mut field.new].into_iter().flatten() {
+            *value = Value::from("[secret]");
         }
     }
 }
@@ -243,7 +241,11 @@ mod tests {
         check(
             secret("b2xk"),
             secret("bmV3"),
-            &[r#"data.k "[secret]" "[secret]""#, r#"metadata.annotations.last "[secret]" "[secret]""#, r#"metadata.labels.l "b2xk" "bmV3""#],
+            &[
+                r#"data.k "[secret]" "[secret]""#,
+                r#"metadata.annotations.last "[secret]" "[secret]""#,
+                r#"metadata.labels.l "b2xk" "bmV3""#,
+            ],
         );
     }
 }

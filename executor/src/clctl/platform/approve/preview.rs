@@ -45,10 +45,9 @@ pub(super) async fn preview(
     let mut halves = Vec::new();
     for half in [permissions.collect::<Vec<_>>(), workload.collect()] {
         let mut planned = Vec::new();
-        let mut answers = stream::iter(half.into_iter().map(|(rendered, value, manager)| async move {
-            (rendered, one(client, &value, manager).await)
-        }))
-        .buffered(PARALLEL);
+        let mut answers =
+            stream::iter(half.into_iter().map(|(rendered, value, manager)| async move { (rendered, one(client, &value, manager).await) }))
+                .buffered(PARALLEL);
         while let Some((rendered, answer)) = answers.next().await {
             match answer {
                 Ok((action, fields)) => planned.push(PlannedObject {
@@ -73,11 +72,7 @@ pub(super) async fn preview(
     Ok((halves.pop().unwrap_or_default(), workload))
 }
 
-async fn one(
-    client: &Client,
-    value: &Value,
-    manager: &'static str,
-) -> Result<(Action, Vec<super::plan::FieldChange>), ClusterError> {
+async fn one(client: &Client, value: &Value, manager: &'static str) -> Result<(Action, Vec<super::plan::FieldChange>), ClusterError> {
     let live = object::get(client, value).await?;
     match object::apply_over(client, value, live.as_ref(), Apply { manager, dry_run: true }).await {
         Ok(applied) => Ok(compare(live.as_ref(), &applied.object)),

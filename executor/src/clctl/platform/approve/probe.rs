@@ -41,12 +41,7 @@ pub(super) enum ProbeError {
 const DRY: Apply = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };
 
 /// Probes until everything is as it must be, or for [`IN_FORCE`].
-pub(super) async fn probe(
-    connection: &Connection,
-    manifest: &Manifest,
-    workload: &[RenderedObject],
-    home: &str,
-) -> Result<(), ProbeError> {
+pub(super) async fn probe(connection: &Connection, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ProbeError> {
     let deadline = Instant::now() + IN_FORCE;
     let forbidden = forbidden(manifest);
     loop {

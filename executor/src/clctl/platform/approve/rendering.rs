@@ -46,12 +46,7 @@ pub(super) struct Rendering {
 }
 
 /// Reads what charts may ask of the cluster, renders twice, and judges.
-pub(super) async fn render(
-    arguments: &Approve,
-    client: &Client,
-    bundle: &Bundle,
-    scope: &Scope<'_>,
-) -> Result<Rendering, RenderingError> {
+pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle, scope: &Scope<'_>) -> Result<Rendering, RenderingError> {
     let served = capabilities::read(client).await?;
     if inventory::major_minor(&served.kube_version).is_some_and(|version| version < OLDEST) {
         return Err(RenderingError::TooOld(served.kube_version));
@@ -61,7 +56,8 @@ pub(super) async fn render(
     let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
     let rendered = renderer.render_twice(bundle.manifest(), &capabilities).await?;
     let live = live::read(client, &rendered.objects).await?;
-    let left_out = rendered.left_out.iter().map(|hook| format!("component {}, {}, {}", hook.component, hook.template, hook.object)).collect();
+    let left_out =
+        rendered.left_out.iter().map(|hook| format!("component {}, {}, {}", hook.component, hook.template, hook.object)).collect();
     let judged = judge(bundle, rendered.objects, rendered.placeholders, scope, &live)?;
     let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").to_owned(), engine: renderer.engine_version().to_owned() };
     Ok(Rendering { judged, capabilities, versions, left_out })

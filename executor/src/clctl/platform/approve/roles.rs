@@ -54,10 +54,8 @@ pub(super) fn cluster_role() -> Value {
     for row in KINDS.iter().filter(|row| row.half == Half::Permissions) {
         resources.entry(row.group).or_default().push(row.resource);
     }
-    let rules: Vec<Value> = resources
-        .into_iter()
-        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": ["get"]}))
-        .collect();
+    let rules: Vec<Value> =
+        resources.into_iter().map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": ["get"]})).collect();
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": metadata(None), "rules": rules})
 }
 

@@ -3,8 +3,8 @@
 //! The rules were tried against a real API server with attacks and honest use; they are taken as they were, with names filled in.
 //! Each violation has a message of its own. The policy is updated in place, never deleted and made anew.
 
-use agent_api::kind::{Half, KINDS};
 use agent_api::keys;
+use agent_api::kind::{Half, KINDS};
 use agent_api::manifest::Manifest;
 use agent_api::names::{FIELD_MANAGER_EXECUTOR, PCM_PLATFORM, SCOPE_GUARD};
 use serde_json::{Value, json};

@@ -105,7 +105,8 @@ fn short(text: &str) -> String {
 
 /// Control characters, and those that turn the direction of text around, are written as `\u{…}`.
 pub(super) fn escaped(text: &str) -> String {
-    let hidden = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let hidden =
+        |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
         if hidden(c) {
             out.extend(c.escape_unicode());

@@ -65,12 +65,8 @@ impl Target {
     ) -> Result<Option<String>, DeliverError> {
         let mut approval = serde_json::to_vec_pretty(approval)?;
         approval.push(b'\n');
-        let files: [(&str, &[u8]); 4] = [
-            (TOKEN, token.expose().as_bytes()),
-            (CA_CRT, &server.ca_pem),
-            (SERVER, server.address.as_bytes()),
-            (APPROVAL, &approval),
-        ];
+        let files: [(&str, &[u8]); 4] =
+            [(TOKEN, token.expose().as_bytes()), (CA_CRT, &server.ca_pem), (SERVER, server.address.as_bytes()), (APPROVAL, &approval)];
         match self {
             Self::Folder(path) => Ok(folder::write(path, &files)?),
             Self::Secret { namespace, name } => {

@@ -1,0 +1,251 @@
+//! Objects one by one: get, list, server-side apply, create, replace, delete.
+//!
+//! An apply never forces: fields of another manager with other values are a conflict that is reported.
+
+use agent_api::frame::Outcome;
+use agent_api::object::ObjectKey;
+use http::Method;
+use kube::Client;
+use serde_json::Value;
+
+use crate::error::ClusterError;
+use crate::request::{self, Answer, Ask, Content};
+use crate::resource;
+
+/// How an object is applied.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply {
+    /// Field manager, one constant a role.
+    pub manager: &'static str,
+    /// Nothing is stored; admission and validation run as if it were.
+    pub dry_run: bool,
+}
+
+/// An applied object.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// As the API server answered it.
+    pub object: Value,
+    /// What the apply did.
+    pub outcome: Outcome,
+}
+
+/// Reads an object; `None` where it, its namespace or its kind is not there.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn get(client: &Client, object: &Value) -> Result<Option<Value>, ClusterError> {
+    let (collection, name) = resource::of(object)?;
+    let ask = Ask::get(format!("{collection}/{name}"), ObjectKey::of(object).to_string());
+    match request::send(client, &ask).await {
+        Ok(answer) => Ok(Some(answer.body)),
+        Err(ClusterError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Lists a kind, in a namespace or everywhere, page by page; each item gets its `apiVersion` and `kind`.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn list(
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    label_selector: Option<&str>,
+) -> Result<Vec<Value>, ClusterError> {
+    let collection = resource::collection(api_version, kind, namespace)?;
+    let mut base = format!("{collection}?limit=500");
+    if let Some(selector) = label_selector {
+        base.push_str(&format!("&labelSelector={}", query(selector)));
+    }
+    let mut items = Vec::new();
+    let mut page = base.clone();
+    loop {
+        let ask = Ask::get(page, format!("list of {kind}"));
+        let mut body = match request::send(client, &ask).await {
+            Ok(answer) => answer.body,
+            // The continue token is too old: begin again.
+            Err(ClusterError::Other { code: 410, .. }) if !items.is_empty() => {
+                items.clear();
+                page = base.clone();
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(Value::Array(more)) = body.get_mut("items").map(Value::take) {
+            items.extend(more);
+        }
+        match body.pointer("/metadata/continue").and_then(Value::as_str) {
+            Some(token) if !token.is_empty() => page = format!("{base}&continue={}", query(token)),
+            Some(_) | None => break,
+        }
+    }
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        item.insert("apiVersion".into(), api_version.into());
+        item.insert("kind".into(), kind.into());
+    }
+    Ok(items)
+}
+
+/// Whether any object of a CustomResourceDefinition is there; `false` too where its kind is not served.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn any_of(client: &Client, definition: &Value) -> Result<bool, ClusterError> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let about = format!("objects of {}", ObjectKey::of(definition));
+    for version in versions.iter().filter(|version| version.get("served").and_then(Value::as_bool) == Some(true)) {
+        let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+        let path = format!("/apis/{}/{name}/{}?limit=1", query(text("/spec/group")), query(text("/spec/names/plural")));
+        match request::send(client, &Ask::get(path, about.clone())).await {
+            Ok(answer) => return Ok(answer.body.get("items").and_then(Value::as_array).is_some_and(|items| !items.is_empty())),
+            Err(ClusterError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Applies an object, reading first what is there, so that the outcome is exact.
+///
+/// A Secret is not read (the executor may not): a dry-run apply before it answers with the stored `resourceVersion`.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn apply(client: &Client, object: &Value, how: Apply) -> Result<Applied, ClusterError> {
+    let key = ObjectKey::of(object);
+    if key.group.is_empty() && key.kind == "Secret" && !how.dry_run {
+        let before = patch(client, object, Apply { dry_run: true, ..how }).await?;
+        let answer = patch(client, object, how).await?;
+        let outcome = match version(&before.body) == version(&answer.body) {
+            _ if answer.created => Outcome::Created,
+            true => Outcome::Unchanged,
+            false => Outcome::Changed,
+        };
+        return Ok(Applied { object: answer.body, outcome });
+    }
+    let before = get(client, object).await?;
+    apply_over(client, object, before.as_ref(), how).await
+}
+
+/// Applies an object where the caller knows what is there.
+///
+/// The outcome is `created` where the API server says so (201), `unchanged` where the content is the same apart from what the API
+/// server keeps (a controller's status may have moved the `resourceVersion` meanwhile).
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn apply_over(client: &Client, object: &Value, before: Option<&Value>, how: Apply) -> Result<Applied, ClusterError> {
+    let answer = patch(client, object, how).await?;
+    let outcome = match before {
+        Some(_) | None if answer.created => Outcome::Created,
+        Some(before) if content(before) == content(&answer.body) => Outcome::Unchanged,
+        Some(_) | None => Outcome::Changed,
+    };
+    Ok(Applied { object: answer.body, outcome })
+}
+
+async fn patch(client: &Client, object: &Value, how: Apply) -> Result<Answer, ClusterError> {
+    let (collection, name) = resource::of(object)?;
+    let key = ObjectKey::of(object);
+    let dry_run = if how.dry_run { "&dryRun=All" } else { "" };
+    let ask = Ask {
+        method: Method::PATCH,
+        path: format!("{collection}/{name}?fieldManager={}&fieldValidation=Strict{dry_run}", how.manager),
+        body: Some((object, Content::Apply)),
+        secret: key.kind == "Secret",
+        about: key.to_string(),
+    };
+    request::send(client, &ask).await
+}
+
+/// Creates an object that must not be there.
+///
+/// # Errors
+/// [`ClusterError::AlreadyExists`], and see [`ClusterError`].
+pub async fn create(client: &Client, object: &Value, how: Apply) -> Result<Value, ClusterError> {
+    let (collection, _) = resource::of(object)?;
+    let key = ObjectKey::of(object);
+    let dry_run = if how.dry_run { "&dryRun=All" } else { "" };
+    let ask = Ask {
+        method: Method::POST,
+        path: format!("{collection}?fieldManager={}&fieldValidation=Strict{dry_run}", how.manager),
+        body: Some((object, Content::Json)),
+        secret: key.kind == "Secret",
+        about: key.to_string(),
+    };
+    Ok(request::send(client, &ask).await?.body)
+}
+
+/// Deletes an object, its dependants in the background; `false` where it was not there.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn delete(client: &Client, object: &Value) -> Result<bool, ClusterError> {
+    let (collection, name) = resource::of(object)?;
+    let ask = Ask {
+        method: Method::DELETE,
+        path: format!("{collection}/{name}?propagationPolicy=Background"),
+        body: None,
+        secret: false,
+        about: ObjectKey::of(object).to_string(),
+    };
+    match request::send(client, &ask).await {
+        Ok(_) => Ok(true),
+        Err(ClusterError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn version(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+}
+
+/// An object without what the API server keeps for itself: status, versions, ids, times, field managers.
+#[must_use]
+pub fn content(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(map) = object.as_object_mut() {
+        map.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"] {
+            metadata.remove(field);
+        }
+    }
+    object
+}
+
+/// A query value, percent-encoded.
+pub(crate) fn query(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::new(), |mut out, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn content_leaves_out_what_the_api_server_keeps() {
+        let live = json!({"kind": "ConfigMap", "metadata": {"name": "a", "uid": "u", "resourceVersion": "7", "generation": 2,
+            "creationTimestamp": "t", "managedFields": [], "labels": {"l": "v"}}, "data": {"k": "v"}, "status": {}});
+        assert_eq!(content(&live), json!({"kind": "ConfigMap", "metadata": {"name": "a", "labels": {"l": "v"}}, "data": {"k": "v"}}));
+    }
+
+    #[test]
+    fn queries_are_encoded() {
+        assert_eq!(query("metadata.name=a,b/c"), "metadata.name%3Da%2Cb%2Fc");
+    }
+}

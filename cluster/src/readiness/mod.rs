@@ -1,0 +1,7 @@
+//! When an object is ready: one published rule a kind ([`judge`]), and waiting for it by watching ([`wait`]).
+
+mod rule;
+mod wait;
+
+pub use rule::{Readiness, judge};
+pub use wait::{WaitError, wait};

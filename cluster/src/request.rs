@@ -1,0 +1,159 @@
+//! One request to the API server: time limit, bounded retries, and the status document turned into an error.
+//!
+//! The retry policy is data. kube's own retry layer is switched off in every connection of ours, so that nothing is tried twice over.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use http::{Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+
+use crate::error::ClusterError;
+
+/// How often and how long.
+struct Retry {
+    attempts: u32,
+    first_pause: Duration,
+    longest_pause: Duration,
+    request: Duration,
+}
+
+/// Five tries over about four seconds: longer than a leader change of etcd, shorter than a person's patience.
+const RETRY: Retry =
+    Retry { attempts: 5, first_pause: Duration::from_millis(250), longest_pause: Duration::from_secs(4), request: Duration::from_secs(45) };
+
+/// Media types that we send.
+#[derive(Clone, Copy)]
+pub(crate) enum Content {
+    Json,
+    Apply,
+}
+
+/// What is asked.
+pub(crate) struct Ask<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) body: Option<(&'a Value, Content)>,
+    /// Object or request, for errors.
+    pub(crate) about: String,
+    /// The body is a Secret.
+    pub(crate) secret: bool,
+}
+
+impl Ask<'_> {
+    pub(crate) fn get(path: String, about: String) -> Self {
+        Self { method: Method::GET, path, body: None, about, secret: false }
+    }
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn post(path: String, body: &'a Value, about: String) -> Self {
+        Self { method: Method::POST, path, body: Some((body, Content::Json)), about, secret: false }
+    }
+}
+
+/// A good answer.
+pub(crate) struct Answer {
+    /// 201: the object was not there before.
+    pub(crate) created: bool,
+    pub(crate) body: Value,
+}
+
+/// Sends a request, again where the failure is transient.
+pub(crate) async fn send(client: &Client, ask: &Ask<'_>) -> Result<Answer, ClusterError> {
+    let mut pause = RETRY.first_pause;
+    let mut attempt = 1;
+    loop {
+        match once(client, ask).await {
+            Err(Failed { error, retry_after }) if error.is_transient() && attempt < RETRY.attempts => {
+                tracing::debug!(%error, attempt, "the request is repeated");
+                tokio::time::sleep(retry_after.unwrap_or(pause).min(RETRY.longest_pause)).await;
+                pause = (pause * 2).min(RETRY.longest_pause);
+                attempt += 1;
+            }
+            Err(Failed { error, .. }) => return Err(error),
+            Ok(answer) => return Ok(answer),
+        }
+    }
+}
+
+struct Failed {
+    error: ClusterError,
+    retry_after: Option<Duration>,
+}
+
+async fn once(client: &Client, ask: &Ask<'_>) -> Result<Answer, Failed> {
+    let unreachable =
+        |message: String| Failed { error: ClusterError::Unreachable { about: ask.about.clone(), message }, retry_after: None };
+    let exchange = async {
+        let request = build(ask).map_err(|error| Failed { error, retry_after: None })?;
+        let response = client.send(request).await.map_err(|error| unreachable(chain(&error)))?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(|error| unreachable(chain(&error)))?.to_bytes();
+        Ok((status, bytes))
+    };
+    let (status, bytes) = tokio::time::timeout(RETRY.request, exchange)
+        .await
+        .map_err(|_elapsed| unreachable(format!("no answer within {} s", RETRY.request.as_secs())))??;
+    read(ask, status, &bytes)
+}
+
+fn read(ask: &Ask<'_>, status: StatusCode, bytes: &[u8]) -> Result<Answer, Failed> {
+    let other = |code: StatusCode, message: String| Failed {
+        error: ClusterError::Other { about: ask.about.clone(), code: code.as_u16(), message },
+        retry_after: None,
+    };
+    if status.is_success() {
+        let body = serde_json::from_slice(bytes).map_err(|error| other(StatusCode::OK, format!("the answer is not JSON: {error}")))?;
+        return Ok(Answer { created: status == StatusCode::CREATED, body });
+    }
+    match serde_json::from_slice::<Status>(bytes) {
+        Ok(mut document) if document.status.is_some() => {
+            document.code = status.as_u16();
+            let seconds = document.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+            let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+            Err(Failed { error: ClusterError::of(&ask.about, &document, ask.secret), retry_after })
+        }
+        // A proxy or load balancer answered, not the API server.
+        Ok(_) | Err(_) if status == StatusCode::UNAUTHORIZED => {
+            Err(Failed { error: ClusterError::Unauthorized { about: ask.about.clone() }, retry_after: None })
+        }
+        Ok(_) | Err(_) => Err(other(status, format!("HTTP {status} without a status document"))),
+    }
+}
+
+fn build(ask: &Ask<'_>) -> Result<Request<Body>, ClusterError> {
+    let wrong = |message: String| ClusterError::Other { about: ask.about.clone(), code: 0, message };
+    let mut request = Request::builder().method(ask.method.clone()).uri(&ask.path).header(http::header::ACCEPT, "application/json");
+    let body = match ask.body {
+        None => Vec::new(),
+        Some((value, content)) => {
+            let media = match content {
+                Content::Json => "application/json",
+                Content::Apply => "application/apply-patch+yaml",
+            };
+            request = request.header(http::header::CONTENT_TYPE, media);
+            serde_json::to_vec(value).map_err(|error| wrong(error.to_string()))?
+        }
+    };
+    request.body(Body::from(body)).map_err(|error| wrong(error.to_string()))
+}
+
+/// An error and its causes on one line.
+pub(crate) fn chain(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !text.contains(&line) {
+            text.push_str(": ");
+            text.push_str(&line);
+        }
+        cause = error.source();
+    }
+    text
+}

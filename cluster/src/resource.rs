@@ -1,0 +1,73 @@
+//! Where an object lies in the API: its path, from the table of kinds and its own `apiVersion`. Nothing is discovered.
+
+use agent_api::kind::Kind;
+use agent_api::object::ObjectKey;
+use serde_json::Value;
+
+use crate::error::ClusterError;
+
+/// Kinds that a bundle may not hold and that are read all the same: (group, kind, resource, namespaced).
+const READ_ONLY: [(&str, &str, &str, bool); 5] = [
+    ("", "Pod", "pods", true),
+    ("", "Event", "events", true),
+    ("discovery.k8s.io", "EndpointSlice", "endpointslices", true),
+    ("apps", "StatefulSet", "statefulsets", true),
+    ("apps", "ReplicaSet", "replicasets", true),
+];
+
+/// The collection of a kind, in a namespace or, with `None`, of the cluster.
+pub(crate) fn collection(api_version: &str, kind: &str, namespace: Option<&str>) -> Result<String, ClusterError> {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let (resource, namespaced) = Kind::find(group, kind)
+        .map(|row| (row.resource, row.namespaced))
+        .or_else(|| READ_ONLY.iter().find(|row| row.0 == group && row.1 == kind).map(|row| (row.2, row.3)))
+        .ok_or_else(|| ClusterError::Other {
+            about: kind.to_owned(),
+            code: 0,
+            message: format!("kind {kind} of `{api_version}` is unknown here"),
+        })?;
+    let root = if group.is_empty() { format!("/api/{api_version}") } else { format!("/apis/{api_version}") };
+    Ok(match namespace {
+        Some(namespace) if namespaced => format!("{root}/namespaces/{namespace}/{resource}"),
+        Some(_) | None => format!("{root}/{resource}"),
+    })
+}
+
+/// The collection that an object lies in, and its name.
+pub(crate) fn of(object: &Value) -> Result<(String, String), ClusterError> {
+    let key = ObjectKey::of(object);
+    let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let plain = |text: &str| !text.is_empty() && !text.contains(['/', '?', '#', '%', ' ']) && text != "." && text != "..";
+    if !plain(&key.name) || (!key.namespace.is_empty() && !plain(&key.namespace)) {
+        return Err(ClusterError::Other { about: key.to_string(), code: 0, message: "a name or namespace that no URL can hold".into() });
+    }
+    let namespace = (!key.namespace.is_empty()).then_some(key.namespace.as_str());
+    Ok((collection(api_version, &key.kind, namespace)?, key.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths() {
+        for (api_version, kind, namespace, path) in [
+            ("v1", "Secret", Some("a"), "/api/v1/namespaces/a/secrets"),
+            ("v1", "Namespace", None, "/api/v1/namespaces"),
+            ("apps/v1", "Deployment", Some("a"), "/apis/apps/v1/namespaces/a/deployments"),
+            ("rbac.authorization.k8s.io/v1", "RoleBinding", None, "/apis/rbac.authorization.k8s.io/v1/rolebindings"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole", Some("a"), "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
+        ] {
+            assert_eq!(collection(api_version, kind, namespace).unwrap(), path);
+        }
+        assert!(collection("apps/v1", "DaemonSet", None).is_err());
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_place() {
+        for name in ["", "..", "a/b", "a?x", "a%2fb"] {
+            assert!(of(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "a"}})).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The executor channel: who is connected, what goes over a connection, and the task that decides what is sent.
+//!
+//! Who may connect was settled before, in `http`. Frames are the same on every transport, so handling them is apart from the socket.
+
+pub mod connection;
+pub mod connections;
+pub mod fleet;
+pub mod inbound;
+pub mod progress;
+pub mod read;

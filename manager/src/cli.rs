@@ -1,0 +1,163 @@
+//! The command line. `serve` is the server; everything else asks the REST API and prints what it answers.
+
+pub mod client;
+pub mod cluster;
+pub mod environment;
+pub mod executor;
+pub mod output;
+pub mod release;
+pub mod serve;
+pub mod token;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use client::{Client, ClientError, Connect};
+use output::Format;
+
+/// The vendor's side of clicklink: proposes platform updates and carries them to executors.
+#[derive(Debug, Parser)]
+#[command(name = "navin-manager", version, propagate_version = true)]
+struct Arguments {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of all commands that ask the API.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    #[command(flatten)]
+    connect: Connect,
+    /// How to print [default: table on a terminal, json otherwise].
+    #[arg(short, long, global = true, value_enum)]
+    output: Option<Format>,
+}
+
+impl Global {
+    fn client(&self) -> Result<Client, CliError> {
+        Ok(Client::new(&self.connect)?)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server.
+    Serve(serve::Args),
+    /// Bearer tokens of the API.
+    #[command(subcommand)]
+    Token(token::Verb),
+    /// Customers' clusters.
+    #[command(subcommand)]
+    Cluster(cluster::Verb),
+    /// Environments: what is proposed to a cluster, and how far it is.
+    #[command(subcommand)]
+    Environment(environment::Verb),
+    /// Releases: what is proposed.
+    #[command(subcommand)]
+    Release(release::Verb),
+    /// Executors: the connectors at customers'.
+    #[command(subcommand)]
+    Executor(executor::Verb),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Asking the API.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The server.
+    #[error(transparent)]
+    Serve(#[from] crate::serve::ServeError),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+    /// The content of a file.
+    #[error("{path} is not right: {problem}")]
+    Parse {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Place and reason.
+        problem: String,
+    },
+    /// Printing.
+    #[error("the output could not be written")]
+    Output(#[source] std::io::Error),
+    /// The asynchronous runtime.
+    #[error("the program could not be started")]
+    Runtime(#[source] std::io::Error),
+}
+
+impl CliError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Client(error) => error.hint(),
+            Self::Serve(_) | Self::Config(_) | Self::Parse { .. } | Self::Output(_) | Self::Runtime(_) => None,
+        }
+    }
+}
+
+/// Parses, runs, and maps the result to an exit code: 0 done, 1 failed, 2 wrongly used.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime);
+    match runtime.and_then(|runtime| runtime.block_on(run(arguments))) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has enough.
+        Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("error: {}", chain(&error)));
+            if let Some(hint) = error.hint() {
+                say(&format!("hint: {hint}"));
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<(), CliError> {
+    let global = arguments.global;
+    match arguments.command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Token(verb) => token::run(verb, &global).await,
+        Command::Cluster(verb) => cluster::run(verb, &global).await,
+        Command::Environment(verb) => environment::run(verb, &global).await,
+        Command::Release(verb) => release::run(verb, &global).await,
+        Command::Executor(verb) => executor::run(verb, &global).await,
+    }
+}
+
+/// An error with its causes, each once.
+#[must_use]
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// A line of talk for a person, on stderr; there is nowhere to report that it could not be written.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// The next command to type, on stderr.
+fn next(command: &str) {
+    say(&format!("next: {command}"));
+}
+
+/// Data, on stdout.
+fn print(data: &str) -> Result<(), CliError> {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(data.as_bytes()).and_then(|()| stdout.flush()).map_err(CliError::Output)
+}

@@ -1,0 +1,92 @@
+//! Who an executor's request is from: its signature, its nonce, and its client certificate must all be the same executor's.
+
+use agent_api::enrolment::SIGN_PATH;
+use agent_api::name::ExecutorId;
+use agent_api::signature::{self, Headers};
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use jiff::Timestamp;
+
+use super::Shared;
+use super::audit::Who;
+use super::nonce::Seen;
+use super::problem::ApiError;
+use crate::config;
+use crate::pki::peer::Peer;
+use crate::store::executor::Credentials;
+
+/// The executor that a request is from; only [`verify`] makes one.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// Its id.
+    pub executor: ExecutorId,
+}
+
+/// Lets a request through if it is an executor's.
+pub async fn verify(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    match check(&app, request).await {
+        Ok((signed, mut request)) => {
+            let who = Who(format!("executor:{}", signed.executor));
+            request.extensions_mut().insert(signed);
+            let mut response = next.run(request).await;
+            response.extensions_mut().insert(who);
+            response
+        }
+        Err(error) => {
+            tracing::warn!(error = %crate::cli::chain(&error), "an executor's request was refused");
+            error.into_response()
+        }
+    }
+}
+
+async fn check(app: &Shared, request: Request) -> Result<(Signed, Request), ApiError> {
+    let (parts, body) = request.into_parts();
+    let body = to_bytes(body, config::MAX_SIGNED_BODY).await.map_err(|_| ApiError::TooLarge(config::MAX_SIGNED_BODY))?;
+    let headers = headers(&parts.headers)?;
+    let claim = signature::claim(&headers)?;
+    let credentials = app.inbound.store.credentials(&claim.access_key).await?.ok_or(ApiError::UnknownKey)?;
+    let secret = app.seal.open(&credentials.sealed_secret, &credentials.id.to_string()).map_err(ApiError::internal)?;
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let now = Timestamp::now().as_second();
+    signature::verify(&claim, &headers, &secret, parts.method.as_str(), target, &body, now)?;
+    if claim.created < app.started_at.as_second() {
+        return Err(ApiError::Replayed);
+    }
+    match app.nonces.see(&claim, now) {
+        Seen::New => {}
+        Seen::Before => return Err(ApiError::Replayed),
+        Seen::Full => return Err(ApiError::TooMany),
+    }
+    if parts.uri.path() != SIGN_PATH {
+        certificate(parts.extensions.get::<Peer>(), &credentials, &app.organisation)?;
+    }
+    Ok((Signed { executor: credentials.id }, Request::from_parts(parts, Body::from(body))))
+}
+
+fn headers(map: &HeaderMap) -> Result<Headers, ApiError> {
+    let one = |name: &'static str| {
+        let mut values = map.get_all(name).iter();
+        match (values.next().and_then(|value| value.to_str().ok()), values.next()) {
+            (Some(value), None) => Ok(value.to_owned()),
+            _ => Err(signature::SignatureError::Malformed(name)),
+        }
+    };
+    Ok(Headers {
+        content_digest: one(signature::CONTENT_DIGEST)?,
+        signature_input: one(signature::SIGNATURE_INPUT)?,
+        signature: one(signature::SIGNATURE)?,
+    })
+}
+
+/// TLS has verified that it is ours and has not ended when the connection began; here, that it is this executor's and still good.
+fn certificate(peer: Option<&Peer>, credentials: &Credentials, organisation: &str) -> Result<(), ApiError> {
+    let peer = peer.ok_or(ApiError::CertificateRequired)?;
+    let bound = credentials.cert_serial.as_deref() == Some(peer.serial.as_str())
+        && credentials.cert_key_sha256.as_deref() == Some(peer.key_sha256.as_str())
+        && peer.common_name.as_deref() == Some(organisation)
+        && Timestamp::now() < peer.not_after;
+    if bound { Ok(()) } else { Err(ApiError::CertificateMismatch) }
+}

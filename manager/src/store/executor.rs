@@ -1,0 +1,163 @@
+//! Executors: who they are, and what their last heartbeat said.
+
+use agent_api::frame::Hello;
+use agent_api::heartbeat::Heartbeat;
+use agent_api::name::ExecutorId;
+use jiff::Timestamp;
+
+use super::{Store, StoreError, damaged, millis, parse, time, times, to_json};
+
+/// What a request is checked against.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// Whose they are.
+    pub id: ExecutorId,
+    /// The sealed signing key.
+    pub sealed_secret: Vec<u8>,
+    /// Serial number of its certificate, lower-case hex.
+    pub cert_serial: Option<String>,
+    /// sha256 of its certificate's public key.
+    pub cert_key_sha256: Option<String>,
+}
+
+/// An executor as people see it.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    /// Its id.
+    pub id: ExecutorId,
+    /// Name of its cluster.
+    pub cluster: String,
+    /// When it enrolled.
+    pub enrolled_at: Timestamp,
+    /// When its certificate ends.
+    pub cert_not_after: Option<Timestamp>,
+    /// clicklink's version, from its last `hello`.
+    pub version: Option<String>,
+    /// When its last heartbeat came.
+    pub last_seen: Option<Timestamp>,
+    /// What that said.
+    pub heartbeat: Option<Heartbeat>,
+}
+
+/// Id, sealed key, and serial number and key of the certificate.
+type KeyRow = (String, Vec<u8>, Option<String>, Option<String>);
+type Row = (String, String, i64, Option<i64>, Option<String>, Option<i64>, Option<String>);
+
+/// A stored heartbeat; none if another version wrote it in a way that this one cannot read: the next one comes in seconds.
+pub fn read_heartbeat(text: &str) -> Option<Heartbeat> {
+    let read = serde_json::from_str(text);
+    read.inspect_err(|error| tracing::warn!(%error, "a stored heartbeat is not readable")).ok()
+}
+
+fn row((id, cluster, enrolled_at, cert_not_after, version, last_seen, heartbeat): Row) -> Result<Executor, StoreError> {
+    Ok(Executor {
+        id: parse("executor id", &id)?,
+        cluster,
+        enrolled_at: time(enrolled_at)?,
+        cert_not_after: times(cert_not_after)?,
+        version,
+        last_seen: times(last_seen)?,
+        heartbeat: heartbeat.and_then(|text| read_heartbeat(&text)),
+    })
+}
+
+impl Store {
+    /// The executor that has this signing key.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn credentials(&self, access_key: &str) -> Result<Option<Credentials>, StoreError> {
+        let found: Option<KeyRow> =
+            sqlx::query_as("SELECT id, sealed_secret, cert_serial, cert_key_sha256 FROM executors WHERE access_key = $1")
+                .bind(access_key)
+                .fetch_optional(&self.pool)
+                .await?;
+        let Some((id, sealed_secret, cert_serial, cert_key_sha256)) = found else { return Ok(None) };
+        Ok(Some(Credentials { id: parse("executor id", &id)?, sealed_secret, cert_serial, cert_key_sha256 }))
+    }
+
+    /// All executors, or those of one cluster, in the order in which they enrolled.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn executors(&self, cluster: Option<&str>) -> Result<Vec<Executor>, StoreError> {
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.version, x.last_seen, x.heartbeat \
+             FROM executors x JOIN clusters c ON c.id = x.cluster_id WHERE $1 IS NULL OR c.name = $1 ORDER BY x.enrolled_at, x.id",
+        )
+        .bind(cluster)
+        .fetch_all(&self.pool)
+        .await?;
+        rows.into_iter().map(row).collect()
+    }
+
+    /// One executor.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn executor(&self, id: ExecutorId) -> Result<Option<Executor>, StoreError> {
+        let found: Option<Row> = sqlx::query_as(
+            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.version, x.last_seen, x.heartbeat \
+             FROM executors x JOIN clusters c ON c.id = x.cluster_id WHERE x.id = $1",
+        )
+        .bind(id.to_string())
+        .fetch_optional(&self.pool)
+        .await?;
+        found.map(row).transpose()
+    }
+
+    /// The environment of an executor's cluster.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn environment_of(&self, id: ExecutorId) -> Result<Option<String>, StoreError> {
+        Ok(sqlx::query_scalar("SELECT e.name FROM environments e JOIN executors x ON x.cluster_id = e.cluster_id WHERE x.id = $1")
+            .bind(id.to_string())
+            .fetch_optional(&self.pool)
+            .await?)
+    }
+
+    /// Keeps what `hello` says; sequences go on above what the executor has journaled, also after this store was set back.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn store_hello(&self, hello: &Hello) -> Result<(), StoreError> {
+        let last = i64::try_from(hello.last_sequence).map_err(|error| damaged("sequence", error))?;
+        sqlx::query(
+            "UPDATE executors SET version = $1, cluster_uid = COALESCE($2, cluster_uid), \
+             last_sequence = CASE WHEN last_sequence < $3 THEN $3 ELSE last_sequence END WHERE id = $4",
+        )
+        .bind(&hello.version)
+        .bind(&hello.cluster_uid)
+        .bind(last)
+        .bind(hello.executor_id.to_string())
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Keeps the last heartbeat.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn store_heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Result<(), StoreError> {
+        let platform = &heartbeat.platform;
+        let status = to_json("status", &platform.status)?;
+        sqlx::query(
+            "UPDATE executors SET last_seen = $1, heartbeat = $2, version = $3, cluster_uid = COALESCE($4, cluster_uid), \
+             platform_status = $5, pending_sha256 = $6, approved_sha256 = $7, applied_sha256 = $8 WHERE id = $9",
+        )
+        .bind(millis(now))
+        .bind(to_json("heartbeat", heartbeat)?)
+        .bind(&heartbeat.executor.version)
+        .bind(&heartbeat.cluster.uid)
+        .bind(status.trim_matches('"'))
+        .bind(platform.pending_sha256.as_ref().map(agent_api::digest::Sha256::as_str))
+        .bind(platform.approved_sha256.as_ref().map(agent_api::digest::Sha256::as_str))
+        .bind(platform.applied_sha256.as_ref().map(agent_api::digest::Sha256::as_str))
+        .bind(heartbeat.executor.id.to_string())
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+}

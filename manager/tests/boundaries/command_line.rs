@@ -1,0 +1,94 @@
+//! The boundary to people: exit codes, stdout and stderr of the real binary against the real server.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use crate::server::Server;
+
+#[test]
+fn the_first_token_ends_the_bootstrap_token() {
+    let server = Server::start();
+    assert!(!server.data().join("bootstrap-token").exists());
+    let tokens = server.json(&["token", "list"]);
+    assert_eq!((&tokens[0]["name"], &tokens[0]["permissions"][0]), (&"test".into(), &"admin".into()));
+    let error = server.fail(&["token", "revoke", "test"]);
+    assert!(error.contains("last valid token") && error.contains("hint: make another one first"), "{error}");
+    let second = server.run(&["token", "create", "second"]);
+    let file = server.file("second", &second);
+    server.run(&["token", "revoke", "second"]);
+    let error = server.fail(&["cluster", "list", "--token-file", &file]);
+    assert!(error.contains("a valid bearer token is needed"), "{error}");
+}
+
+#[test]
+fn what_is_refused_says_why_and_what_next() {
+    let server = Server::start();
+    server.run(&["cluster", "create", "c"]);
+    let environment = ["environment", "create", "e", "--cluster", "c", "--registry-mode", "anonymous", "--chart-base", "oci://r/p"];
+    server.run(&environment);
+    let check = |arguments: &[&str], expected: &str| {
+        let error = server.fail(arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    };
+    check(&["cluster", "create", "c"], "cluster `c` is there already");
+    check(&["cluster", "create", "Upper"], "not a DNS label");
+    check(&environment, "cluster `c` has the environment `e`");
+    check(&["environment", "get", "x"], "environment `x` is not there");
+    check(&["executor", "get", "x"], "executor `x` is not there");
+    check(&["release", "propose", "r", "--environment", "e"], "release `r` is not there");
+    check(&["release", "manifest", "r", "--environment", "e"], "nothing was proposed to environment `e`");
+    check(&["environment", "rearm", "e"], "hint: propose a release");
+
+    let release = |name: &str, part: &str| server.file(name, &format!("name: r\nnamespaces: [ns1]\ncomponents:\n- name: a\n  {part}\n"));
+    let digest = format!("sha256:{}", "1".repeat(64));
+    let chart = format!("chart: {{name: a, version: '1', digest: '{digest}'}}");
+    let create = |name: &str, part: &str, expected: &str| check(&["release", "create", "-f", &release(name, part)], expected);
+    create("secret.yaml", &format!("{chart}\n  values: {{auth: {{password: x}}}}"), "components[0].values.auth.password");
+    create("typo.yaml", &format!("{chart}\n  imagez: []"), "unknown field `imagez`");
+    create("tag.yaml", &format!("{chart}\n  images: ['r/x:latest']"), "components[0].images[0]");
+    create("double.yaml", &format!("{chart}\n  name: b"), "duplicate");
+    server.run(&["release", "create", "-f", &release("good.yaml", &chart)]);
+    create("other.yaml", &format!("{chart}\n  values: {{a: 1}}"), "a release never changes");
+    assert_eq!(server.run(&["release", "list", "-o", "name"]), "r");
+}
+
+#[test]
+fn exit_codes_and_the_data_folder() {
+    let server = Server::start();
+    assert_eq!(server.output(&["cluster", "frob"]).status.code(), Some(2));
+    let silent =
+        Command::new(env!("CARGO_BIN_EXE_navin-manager")).args(["cluster", "list"]).env_remove("NAVIN_MANAGER_TOKEN").output().unwrap();
+    assert_eq!(silent.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&silent.stderr).contains("hint: give --token-file"));
+    for entry in server.data().read_dir().unwrap().map(Result::unwrap) {
+        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+        let public = ["ca.crt", "lock"].iter().any(|name| entry.file_name() == *name);
+        assert_eq!(mode, if public { 0o644 } else { 0o600 }, "{:?}", entry.file_name());
+    }
+    let data = server.data().display().to_string();
+    let second = server.fail(&["serve", "--data-dir", &data, "--listen", "127.0.0.1:0"]);
+    assert!(second.contains("in use by another"), "{second}");
+}
+
+#[tokio::test]
+async fn every_write_is_on_record() {
+    let server = Server::start();
+    server.run(&["cluster", "create", "c"]);
+    server.fail(&["cluster", "create", "c"]);
+    server.run(&["cluster", "list"]);
+    let file = server.file("stranger", "nvm_stranger");
+    server.fail(&["cluster", "create", "d", "--token-file", &file]);
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite:{}", server.data().join("manager.db").display())).await.unwrap();
+    let rows: Vec<(String, String, String, i64)> =
+        sqlx::query_as("SELECT who, method, path, status FROM audit ORDER BY at, id").fetch_all(&pool).await.unwrap();
+    let rows: Vec<String> = rows.iter().map(|(who, method, path, status)| format!("{who} {method} {path} {status}")).collect();
+    assert_eq!(
+        rows,
+        [
+            "bootstrap POST /api/v1/tokens 201",
+            "token:test POST /api/v1/clusters 201",
+            "token:test POST /api/v1/clusters 409",
+            "- POST /api/v1/clusters 401",
+        ]
+    );
+}

@@ -1,0 +1,87 @@
+// Command clicklink-render is Helm's own library behind a pipe: one request in, rendered objects out.
+//
+// It reads one JSON request from stdin and prints one JSON line for each object, then a last line that says it is done. What is
+// wrong with a chart is one line on stderr and exit code 1. It opens nothing and asks nobody: it is meant to run confined. What the
+// objects mean is decided by who reads them.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	_ "time/tzdata"
+)
+
+const (
+	// protocol is the version of the request and answer format; a reader of another version does not go on.
+	protocol = 1
+	// helmVersion is what charts see as .Capabilities.HelmVersion, and the module version in go.mod.
+	helmVersion = "v4.3.1"
+	// maxRequest bounds the request: archive, values and capabilities.
+	maxRequest = 64 << 20
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		fmt.Printf("{\"protocol\":%d,\"helm\":%q}\n", protocol, helmVersion)
+		return
+	}
+	// Helm's library chats; stderr is for the one line that explains a failure.
+	log.SetOutput(io.Discard)
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	// A chart must not see in which time zone it is rendered.
+	time.Local = time.UTC
+
+	out := bufio.NewWriter(os.Stdout)
+	err := run(os.Stdin, out)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, oneLine(err.Error()))
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer) error {
+	var req request
+	body := io.LimitReader(in, maxRequest+1)
+	decoder := json.NewDecoder(body)
+	if err := decoder.Decode(&req); err != nil {
+		return fmt.Errorf("the request is not readable: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("the request is followed by something else, or is too large")
+	}
+	result, err := render(&req)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	for _, object := range result.objects {
+		if err := encoder.Encode(object); err != nil {
+			return err
+		}
+	}
+	return encoder.Encode(done{Done: true, Functions: result.functions, Chart: result.chart})
+}
+
+// oneLine joins the lines of Helm's messages, which put the place and the reason below one another.
+func oneLine(text string) string {
+	var parts []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, " ")
+}

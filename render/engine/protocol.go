@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// request is what is asked: everything that a rendering may depend on.
+type request struct {
+	// Archive is the chart's .tgz.
+	Archive   []byte `json:"archive"`
+	Release   string `json:"release"`
+	Namespace string `json:"namespace"`
+	// Values have float64 for every number, as those of a values file have once Helm has read it.
+	Values       map[string]any `json:"values"`
+	Capabilities capabilities   `json:"capabilities"`
+	// Clock is what the chart is told the time is.
+	Clock time.Time `json:"clock"`
+	// Seed stands in for chance.
+	Seed uint64 `json:"seed"`
+}
+
+// capabilities is what the chart may ask of the cluster, exactly: nothing built in is added.
+type capabilities struct {
+	KubeVersion string   `json:"kubeVersion"`
+	APIVersions []string `json:"apiVersions"`
+}
+
+// object is one rendered object with its origin.
+type object struct {
+	// Template is the source, as chart/templates/x.yaml.
+	Template string `json:"template"`
+	// Hooks are the events in Helm's words, unknown ones too; empty for an object that is no hook.
+	Hooks        []string `json:"hooks"`
+	Weight       int      `json:"weight"`
+	DeletePolicy []string `json:"deletePolicy,omitempty"`
+	// CRD says that it comes from a crds/ folder.
+	CRD    bool            `json:"crd"`
+	Object json.RawMessage `json:"object"`
+}
+
+// done is the last line.
+type done struct {
+	Done bool `json:"done"`
+	// Functions are the template functions that were called and whose value is made from Clock and Seed.
+	Functions []string `json:"functions"`
+	Chart     metadata `json:"chart"`
+}
+
+// metadata is what Chart.yaml says.
+type metadata struct {
+	Name       string `json:"name"`
+	Version    string `json:"version"`
+	AppVersion string `json:"appVersion"`
+}

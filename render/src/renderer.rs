@@ -1,0 +1,340 @@
+//! A bundle's manifest in, its normalised objects out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_api::approval::Capabilities;
+use agent_api::digest::OciDigest;
+use agent_api::manifest::{Component, Manifest};
+use agent_api::object::RenderedObject;
+use base64::Engine as _;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use tokio::sync::Mutex;
+
+use crate::archive::{self, ArchiveError};
+use crate::capabilities::{self, own_crd_api_versions};
+use crate::difference::{self, Difference};
+use crate::engine::{ChartMetadata, ChartRenderer, Engine, EngineError, EngineOutput, Request};
+use crate::normalise::{LeftOut, normalise};
+use crate::pull::{PullError, Registry};
+use crate::registry_access::RegistryAccess;
+
+/// Charts that are pulled, and images that are asked for, at the same time.
+const PULLS_SIDE_BY_SIDE: usize = 4;
+/// Charts that are rendered at the same time; each may use all that its confinement allows.
+const RENDERINGS_SIDE_BY_SIDE: usize = 2;
+/// Rounds in which a bundle's own CRDs are looked for: a chart may render more once it sees those of another.
+const CRD_ROUNDS: usize = 4;
+
+/// Seeds of the first and second rendering; neighbours differ in every random value.
+const SEEDS: [u64; 2] = [0, 1];
+/// How far the second rendering's clock is ahead: another year, month, day, weekday, hour, minute and second.
+const CLOCK_DISTANCE: SignedDuration = SignedDuration::from_secs(4_173 * 86_400 + 7 * 3_600 + 13 * 60 + 17);
+
+/// Renders bundles: pulls, verifies, renders, normalises. One can be shared.
+pub struct Renderer {
+    engine: Arc<dyn ChartRenderer>,
+    access: RegistryAccess,
+    /// Archives of the last manifest, verified and checked, as base64, by manifest digest.
+    archives: Mutex<BTreeMap<OciDigest, Arc<str>>>,
+}
+
+/// What a bundle became.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rendered {
+    /// Normalised objects: components in order, the bundle's own objects, added Namespaces.
+    pub objects: Vec<RenderedObject>,
+    /// Secrets rendered without data, in no half, count or digest.
+    pub placeholders: Vec<RenderedObject>,
+    /// Hooks that never run here (test, delete, rollback).
+    pub left_out: Vec<LeftOut>,
+    /// `Chart.yaml` of each component, by its name.
+    pub charts: BTreeMap<String, ChartMetadata>,
+}
+
+/// Which images of a bundle are there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ImageReport {
+    /// How many were asked for.
+    pub checked: usize,
+    /// Those that the bundle's own registry does not have.
+    pub missing: Vec<String>,
+    /// Those of other registries, not asked for.
+    pub unchecked: Vec<String>,
+}
+
+/// Why a bundle was not rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The registry cannot be used at all.
+    #[error("the bundle's registry cannot be used")]
+    Registry(#[source] PullError),
+    /// A chart could not be had.
+    #[error("component {component}: chart {chart} cannot be pulled")]
+    Pull {
+        /// Component.
+        component: String,
+        /// Chart, as `name version`.
+        chart: String,
+        /// Why.
+        #[source]
+        source: PullError,
+    },
+    /// A chart's archive breaks a bound.
+    #[error("component {component}: the archive of chart {chart} is refused")]
+    Archive {
+        /// Component.
+        component: String,
+        /// Chart, as `name version`.
+        chart: String,
+        /// Why.
+        #[source]
+        source: ArchiveError,
+    },
+    /// The chart is another than the manifest says.
+    #[error("component {component}: the archive holds chart {found}, the bundle names {chart}")]
+    Identity {
+        /// Component.
+        component: String,
+        /// Named in the manifest, as `name version`.
+        chart: String,
+        /// In the archive's `Chart.yaml`.
+        found: String,
+    },
+    /// The chart does not render.
+    #[error("component {component}: chart {chart} cannot be rendered")]
+    Chart {
+        /// Component.
+        component: String,
+        /// Chart, as `name version`.
+        chart: String,
+        /// Why.
+        #[source]
+        source: EngineError,
+    },
+    /// Charts that render differently each time.
+    #[error("charts that render differently each time are refused; give them a fixed value:{}", list(.0))]
+    Differs(Vec<Difference>),
+    /// The registry could not say whether an image is there.
+    #[error("cannot check whether image {image} exists")]
+    Image {
+        /// The image.
+        image: String,
+        /// Why.
+        #[source]
+        source: PullError,
+    },
+}
+
+fn list(differences: &[Difference]) -> String {
+    differences.iter().map(|difference| format!("\n  - {difference}")).collect()
+}
+
+impl Renderer {
+    /// A renderer with this engine, pulling with this access.
+    #[must_use]
+    pub fn new(engine: Engine, access: RegistryAccess) -> Self {
+        Self::over(Arc::new(engine), access)
+    }
+
+    /// A renderer over another engine.
+    #[must_use]
+    pub fn over(engine: Arc<dyn ChartRenderer>, access: RegistryAccess) -> Self {
+        Self { engine, access, archives: Mutex::default() }
+    }
+
+    /// Name and version of the engine, as recorded in an approval.
+    #[must_use]
+    pub fn engine_version(&self) -> &str {
+        self.engine.version()
+    }
+
+    /// Renders every component once: the executor's way. Clock and seed are those of the first rendering of [`Self::render_twice`].
+    ///
+    /// # Errors
+    /// The first component, in order, that cannot be pulled, checked or rendered.
+    pub async fn render(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
+        let archives = self.archives(manifest).await?;
+        let outputs = self.render_all(manifest, &archives, capabilities, 0).await?;
+        Ok(finish(manifest, outputs))
+    }
+
+    /// Renders every component twice, with far-apart clocks and other chance: the person's way. The result is the first rendering.
+    ///
+    /// # Errors
+    /// As [`Self::render`], and [`RenderError::Differs`] with every template that the two renderings differ in.
+    pub async fn render_twice(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
+        let archives = self.archives(manifest).await?;
+        let first = self.render_all(manifest, &archives, capabilities, 0).await?;
+        let second = self.render_all(manifest, &archives, capabilities, 1).await?;
+        let mut differences = Vec::new();
+        for (component, (a, b)) in manifest.components.iter().zip(first.iter().zip(&second)) {
+            differences.extend(difference::compare(component.name.as_str(), &chart_name(component), a, b));
+        }
+        if differences.is_empty() { Ok(finish(manifest, first)) } else { Err(RenderError::Differs(differences)) }
+    }
+
+    /// What the bundle's charts may ask of a cluster: what it serves, and what the bundle's own CRDs will make it serve.
+    ///
+    /// The rule: render all, add the served versions and kinds of every CRD among the objects (`crds/`, templates, the bundle's own), and
+    /// again until nothing is added, at most four times. A chart that cannot render yet adds nothing in that round; nothing once
+    /// added is taken away. `approve` records the result; the executor renders with what was recorded.
+    ///
+    /// # Errors
+    /// Charts that cannot be pulled or whose archives are refused. That a chart does not render is for the rendering itself to tell.
+    pub async fn capabilities_with_own_crds(&self, manifest: &Manifest, live: &Capabilities) -> Result<Capabilities, RenderError> {
+        let archives = self.archives(manifest).await?;
+        let mut known = capabilities::with(live, own_crd_api_versions(&manifest.objects));
+        for _ in 0..CRD_ROUNDS {
+            let renderings: Vec<_> = manifest
+                .components
+                .iter()
+                .zip(&archives)
+                .map(|(component, archive)| self.render_one(manifest, component, archive, &known, 0))
+                .collect();
+            let rendered: Vec<_> = stream::iter(renderings).buffered(RENDERINGS_SIDE_BY_SIDE).collect().await;
+            let objects = rendered.iter().flatten().flat_map(|output| &output.objects).map(|object| &object.object);
+            let more = capabilities::with(&known, own_crd_api_versions(objects));
+            if more == known {
+                break;
+            }
+            known = more;
+        }
+        Ok(known)
+    }
+
+    /// Asks the bundle's own registry for every image that the bundle names there.
+    ///
+    /// # Errors
+    /// Where the registry gives no clear answer; a missing image is in the report.
+    pub async fn check_images(&self, manifest: &Manifest) -> Result<ImageReport, RenderError> {
+        let registry = Registry::new(&manifest.registry, &self.access).map_err(RenderError::Registry)?;
+        let mut images: Vec<&String> = manifest.components.iter().flat_map(|component| &component.images).collect();
+        images.sort();
+        images.dedup();
+        let mut report = ImageReport::default();
+        let mut own = Vec::new();
+        for image in images {
+            match split_image(image) {
+                Some((host, repository, digest)) if host.eq_ignore_ascii_case(registry.host()) => own.push((image, repository, digest)),
+                Some(_) | None => report.unchecked.push(image.clone()),
+            }
+        }
+        report.checked = own.len();
+        let registry = &registry;
+        let checks: Vec<_> = own
+            .into_iter()
+            .map(|(image, repository, digest)| async move {
+                let exists = registry.exists(&repository, &digest).await;
+                exists.map(|exists| (!exists).then(|| image.clone())).map_err(|source| RenderError::Image { image: image.clone(), source })
+            })
+            .collect();
+        report.missing =
+            stream::iter(checks).buffered(PULLS_SIDE_BY_SIDE).try_filter_map(|missing| async move { Ok(missing) }).try_collect().await?;
+        Ok(report)
+    }
+
+    /// The archives of a manifest's components, in order. What the last manifest had is kept, anything older let go.
+    async fn archives(&self, manifest: &Manifest) -> Result<Vec<Arc<str>>, RenderError> {
+        let registry = Registry::new(&manifest.registry, &self.access).map_err(RenderError::Registry)?;
+        let mut kept = self.archives.lock().await;
+        let (registry, known) = (&registry, &*kept);
+        // Futures are made before they are streamed: a closure over borrowed items would make the whole future not Send.
+        let pulls: Vec<_> = manifest
+            .components
+            .iter()
+            .map(|component| async move {
+                match known.get(&component.chart.digest) {
+                    Some(archive) => Ok(Arc::clone(archive)),
+                    None => pull(registry, component).await,
+                }
+            })
+            .collect();
+        let archives: Vec<Arc<str>> = stream::iter(pulls).buffered(PULLS_SIDE_BY_SIDE).try_collect().await?;
+        *kept = manifest.components.iter().map(|component| component.chart.digest.clone()).zip(archives.iter().cloned()).collect();
+        Ok(archives)
+    }
+
+    async fn render_all(
+        &self,
+        manifest: &Manifest,
+        archives: &[Arc<str>],
+        capabilities: &Capabilities,
+        turn: usize,
+    ) -> Result<Vec<EngineOutput>, RenderError> {
+        let renderings: Vec<_> = manifest
+            .components
+            .iter()
+            .zip(archives)
+            .map(|(component, archive)| self.render_one(manifest, component, archive, capabilities, turn))
+            .collect();
+        stream::iter(renderings).buffered(RENDERINGS_SIDE_BY_SIDE).try_collect().await
+    }
+
+    async fn render_one(
+        &self,
+        manifest: &Manifest,
+        component: &Component,
+        archive: &str,
+        capabilities: &Capabilities,
+        turn: usize,
+    ) -> Result<EngineOutput, RenderError> {
+        let request = Request {
+            archive,
+            release: component.release.as_str(),
+            namespace: component.namespace.as_str(),
+            values: &component.values,
+            capabilities,
+            clock: if turn == 0 { manifest.created_at } else { far_from(manifest.created_at) },
+            seed: SEEDS[turn.min(SEEDS.len() - 1)],
+        };
+        let (name, chart) = (component.name.to_string(), chart_name(component));
+        let output = self.engine.render(request).await.map_err(|source| RenderError::Chart {
+            component: name.clone(),
+            chart: chart.clone(),
+            source,
+        })?;
+        if output.chart.name != component.chart.name || output.chart.version != component.chart.version {
+            let found = format!("{} {}", output.chart.name, output.chart.version);
+            return Err(RenderError::Identity { component: name, chart, found });
+        }
+        Ok(output)
+    }
+}
+
+fn finish(manifest: &Manifest, outputs: Vec<EngineOutput>) -> Rendered {
+    let names = manifest.components.iter().map(|component| component.name.to_string());
+    let charts = names.zip(outputs.iter().map(|output| output.chart.clone())).collect();
+    let normalised = normalise(manifest, outputs);
+    Rendered { objects: normalised.objects, placeholders: normalised.placeholders, left_out: normalised.left_out, charts }
+}
+
+async fn pull(registry: &Registry, component: &Component) -> Result<Arc<str>, RenderError> {
+    let (name, chart) = (component.name.to_string(), chart_name(component));
+    let bytes = registry.chart(&component.chart).await.map_err(|source| RenderError::Pull {
+        component: name.clone(),
+        chart: chart.clone(),
+        source,
+    })?;
+    archive::check(&bytes).map_err(|source| RenderError::Archive { component: name, chart, source })?;
+    Ok(base64::engine::general_purpose::STANDARD.encode(&bytes).into())
+}
+
+fn chart_name(component: &Component) -> String {
+    format!("{} {}", component.chart.name, component.chart.version)
+}
+
+/// A time far from the given one; before it where the calendar ends.
+fn far_from(time: Timestamp) -> Timestamp {
+    time.checked_add(CLOCK_DISTANCE).or_else(|_| time.checked_sub(CLOCK_DISTANCE)).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Registry host, repository without a tag, digest; `None` for an image without a registry host.
+fn split_image(image: &str) -> Option<(&str, String, OciDigest)> {
+    let (name, digest) = image.split_once('@')?;
+    let (host, path) = name.split_once('/')?;
+    let last = path.rfind('/').map_or(0, |slash| slash + 1);
+    let repository = path[last..].find(':').map_or(path, |colon| &path[..last + colon]);
+    (host.contains(['.', ':']) || host == "localhost").then(|| Some((host, repository.to_owned(), digest.parse().ok()?)))?
+}

@@ -1,0 +1,89 @@
+//! What the tests stand on: the engine, built once; charts made of texts; a manifest.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use agent_api::approval::Capabilities;
+use agent_api::digest::OciDigest;
+use agent_api::manifest::{Bundle, Manifest};
+use render::Engine;
+use serde_json::{Value, json};
+
+pub(crate) mod registry;
+
+/// Builds a Go program of this crate once for each run of the tests.
+fn go_program(folder: &str, name: &str) -> PathBuf {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let status = Command::new("go")
+        .args(["build", "-trimpath", "-ldflags=-s -w", "-o"])
+        .arg(&out)
+        .arg(".")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
+        .env("CGO_ENABLED", "0")
+        .status()
+        .expect("Go is installed");
+    assert!(status.success(), "{folder} does not build");
+    out
+}
+
+fn sandbox() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_engine-sandbox"))
+}
+
+/// The real engine.
+pub(crate) async fn engine() -> Engine {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let path = PATH.get_or_init(|| go_program("engine", "clicklink-render")).clone();
+    Engine::at(path, sandbox()).await.unwrap()
+}
+
+/// The program that tries what an engine must not do.
+pub(crate) async fn probe() -> Engine {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let path = PATH.get_or_init(|| go_program("tests/probe", "probe")).clone();
+    Engine::at(path, sandbox()).await.unwrap()
+}
+
+/// A chart's archive; paths are below the chart's folder. `Chart.yaml` is added where it is not given.
+pub(crate) fn chart(name: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let metadata = format!("apiVersion: v2\nname: {name}\nversion: 1.0.0\nappVersion: \"7\"\n");
+    let mut entries: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    if files.iter().all(|(path, _)| *path != "Chart.yaml") {
+        entries.insert(0, ("Chart.yaml", metadata.as_bytes()));
+    }
+    archive(name, &entries)
+}
+
+/// A gzipped tar of files below one folder.
+pub(crate) fn archive(folder: &str, entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (path, bytes) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, format!("{folder}/{path}"), *bytes).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+/// What the tests' cluster serves.
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities { kube_version: "v1.37.2".into(), api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into(), "v1".into()] }
+}
+
+/// A component in namespace `platform` whose release has its name.
+pub(crate) fn component(name: &str, digest: &OciDigest, values: Value) -> Value {
+    json!({"name": name, "namespace": "platform", "release": name, "images": [], "values": values,
+        "chart": {"name": name, "version": "1.0.0", "digest": digest.to_string()}})
+}
+
+/// A manifest over a registry at `host`.
+pub(crate) fn manifest(host: &str, mode: &str, components: Vec<Value>) -> Manifest {
+    let text = json!({
+        "apiVersion": "clicklink.io/v1", "kind": "PlatformBundle", "environment": "env-1", "createdAt": "2026-11-30T10:00:00Z",
+        "registry": {"mode": mode, "chartBase": format!("oci://{host}/charts")},
+        "namespaces": ["platform"], "components": components, "objects": []
+    });
+    Bundle::parse(text.to_string()).unwrap().manifest().clone()
+}
