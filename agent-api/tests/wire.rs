@@ -3,6 +3,8 @@
 //! A file is what an older or newer peer may send or expect: change one only with a reason. `UPDATE_WIRE=1 cargo test -p agent-api`
 //! writes the files anew.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use agent_api::approval::{Approval, Capabilities, Versions};
 use agent_api::command::{Command, CommandStatus, CommandView, Origin};
 use agent_api::digest::Sha256;

@@ -12,6 +12,9 @@ use crate::error::ClusterError;
 use crate::request::{self, Answer, Ask, Content};
 use crate::resource;
 
+/// How often a replacement starts over because somebody else wrote in between.
+const REPLACE_TRIES: u32 = 5;
+
 /// How an object is applied.
 #[derive(Clone, Copy, Debug)]
 pub struct Apply {
@@ -178,6 +181,43 @@ pub async fn create(client: &Client, object: &Value, how: Apply) -> Result<Value
         about: key.to_string(),
     };
     Ok(request::send(client, &ask).await?.body)
+}
+
+/// Puts an object as it is given, creating it where it is missing: whatever anybody added to it is gone afterwards. For objects that are
+/// wholly ours and where an addition would weaken them; everything else is applied.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn replace(client: &Client, object: &Value, manager: &'static str) -> Result<Outcome, ClusterError> {
+    let mut tries = 0;
+    loop {
+        let result = match get(client, object).await? {
+            None => create(client, object, Apply { manager, dry_run: false }).await.map(|_| Outcome::Created),
+            Some(live) => put(client, object, &live, manager).await,
+        };
+        match result {
+            // Somebody was faster; what is there now is read again.
+            Err(ClusterError::AlreadyExists { .. } | ClusterError::Other { code: 409, .. }) if tries < REPLACE_TRIES => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+async fn put(client: &Client, object: &Value, live: &Value, manager: &str) -> Result<Outcome, ClusterError> {
+    let (collection, name) = resource::of(object)?;
+    let mut wanted = object.clone();
+    if let Some(metadata) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("resourceVersion".into(), version(live).unwrap_or_default().into());
+    }
+    let ask = Ask {
+        method: Method::PUT,
+        path: format!("{collection}/{name}?fieldManager={manager}&fieldValidation=Strict"),
+        body: Some((&wanted, Content::Json)),
+        secret: ObjectKey::of(object).kind == "Secret",
+        about: ObjectKey::of(object).to_string(),
+    };
+    let stored = request::send(client, &ask).await?;
+    Ok(if content(&stored.body) == content(live) { Outcome::Unchanged } else { Outcome::Changed })
 }
 
 /// Deletes an object, its dependants in the background; `false` where it was not there.

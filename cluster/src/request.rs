@@ -69,7 +69,7 @@ pub(crate) async fn send(client: &Client, ask: &Ask<'_>) -> Result<Answer, Clust
     let mut attempt = 1;
     loop {
         match once(client, ask).await {
-            Err(Failed { error, retry_after }) if error.is_transient() && attempt < RETRY.attempts => {
+            Err(Failed { error, retry_after }) if may_succeed(ask, &error) && attempt < RETRY.attempts => {
                 tracing::debug!(%error, attempt, "the request is repeated");
                 tokio::time::sleep(retry_after.unwrap_or(pause).min(RETRY.longest_pause)).await;
                 pause = (pause * 2).min(RETRY.longest_pause);
@@ -79,6 +79,12 @@ pub(crate) async fn send(client: &Client, ask: &Ask<'_>) -> Result<Answer, Clust
             Ok(answer) => return Ok(answer),
         }
     }
+}
+
+/// A PUT that names an older version conflicts for ever.
+fn may_succeed(ask: &Ask<'_>, error: &ClusterError) -> bool {
+    let stale = ask.method == Method::PUT && matches!(error, ClusterError::Other { code: 409, .. });
+    error.is_transient() && !stale
 }
 
 struct Failed {

@@ -9,7 +9,9 @@ pub(crate) fn markdown(command: Command) -> String {
     text
 }
 
-fn section(mut command: Command, parent: &str, text: &mut String) {
+fn section(command: Command, parent: &str, text: &mut String) {
+    // What stands in somebody's environment is no part of a reference.
+    let mut command = command.mut_args(|argument| argument.hide_env_values(true));
     let path = format!("{parent}{}", command.get_name());
     let help = command.clone().bin_name(&path).render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();

@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod environment;
 pub mod executor;
 pub mod output;
+mod reference;
 pub mod release;
 pub mod serve;
 pub mod token;
@@ -12,7 +13,7 @@ pub mod token;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use client::{Client, ClientError, Connect};
 use output::Format;
@@ -62,6 +63,9 @@ enum Command {
     /// Executors: the connectors at customers'.
     #[command(subcommand)]
     Executor(executor::Verb),
+    /// Print the command-line reference in Markdown.
+    #[command(hide = true)]
+    Reference,
 }
 
 /// Why a command failed.
@@ -128,6 +132,7 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Environment(verb) => environment::run(verb, &global).await,
         Command::Release(verb) => release::run(verb, &global).await,
         Command::Executor(verb) => executor::run(verb, &global).await,
+        Command::Reference => print(&reference::markdown(Arguments::command())),
     }
 }
 

@@ -23,7 +23,8 @@ type certificate struct {
 // certificates replaces the functions that make keys and certificates. What they make is well-formed, so that templates that read it
 // again still work, but always of the one kind of key that is a function of a seed (Ed25519).
 func (m *invention) certificates() template.FuncMap {
-	own := func(name string) (ed25519.PrivateKey, error) { m.used[name] = true; return m.key(), nil }
+	own := func(name string) ed25519.PrivateKey { m.used[name] = true; return m.key() }
+	given := func(name, text string) (ed25519.PrivateKey, error) { m.used[name] = true; return keyOf(text) }
 	return template.FuncMap{
 		"genPrivateKey": func(kind string) (string, error) {
 			switch kind {
@@ -35,31 +36,34 @@ func (m *invention) certificates() template.FuncMap {
 			return keyPEM(m.key())
 		},
 		"genCA": func(name string, days int) (certificate, error) {
-			key, err := own("genCA")
-			return m.sign(name, nil, nil, days, true, key, nil, err)
+			return m.sign(name, nil, nil, days, true, own("genCA"), nil)
 		},
 		"genCAWithKey": func(name string, days int, keyText string) (certificate, error) {
-			m.used["genCAWithKey"] = true
-			key, err := given(keyText)
-			return m.sign(name, nil, nil, days, true, key, nil, err)
+			key, err := given("genCAWithKey", keyText)
+			if err != nil {
+				return certificate{}, err
+			}
+			return m.sign(name, nil, nil, days, true, key, nil)
 		},
 		"genSelfSignedCert": func(name string, ips, names []any, days int) (certificate, error) {
-			key, err := own("genSelfSignedCert")
-			return m.sign(name, ips, names, days, false, key, nil, err)
+			return m.sign(name, ips, names, days, false, own("genSelfSignedCert"), nil)
 		},
 		"genSelfSignedCertWithKey": func(name string, ips, names []any, days int, keyText string) (certificate, error) {
-			m.used["genSelfSignedCertWithKey"] = true
-			key, err := given(keyText)
-			return m.sign(name, ips, names, days, false, key, nil, err)
+			key, err := given("genSelfSignedCertWithKey", keyText)
+			if err != nil {
+				return certificate{}, err
+			}
+			return m.sign(name, ips, names, days, false, key, nil)
 		},
 		"genSignedCert": func(name string, ips, names []any, days int, ca any) (certificate, error) {
-			key, err := own("genSignedCert")
-			return m.sign(name, ips, names, days, false, key, ca, err)
+			return m.sign(name, ips, names, days, false, own("genSignedCert"), ca)
 		},
 		"genSignedCertWithKey": func(name string, ips, names []any, days int, ca any, keyText string) (certificate, error) {
-			m.used["genSignedCertWithKey"] = true
-			key, err := given(keyText)
-			return m.sign(name, ips, names, days, false, key, ca, err)
+			key, err := given("genSignedCertWithKey", keyText)
+			if err != nil {
+				return certificate{}, err
+			}
+			return m.sign(name, ips, names, days, false, key, ca)
 		},
 	}
 }
@@ -70,10 +74,7 @@ func (m *invention) key() ed25519.PrivateKey {
 
 // sign makes a certificate, signed by `ca` or by itself. A CA of the values, whose key is of another kind, is stood in for by a key of
 // ours: the result is made up anyway.
-func (m *invention) sign(name string, ips, names []any, days int, isCA bool, key ed25519.PrivateKey, ca any, err error) (certificate, error) {
-	if err != nil {
-		return certificate{}, err
-	}
+func (m *invention) sign(name string, ips, names []any, days int, isCA bool, key ed25519.PrivateKey, ca any) (certificate, error) {
 	template := &x509.Certificate{
 		SerialNumber:          new(big.Int).SetBytes(m.bytes(16)),
 		Subject:               pkix.Name{CommonName: name},
@@ -101,7 +102,8 @@ func (m *invention) sign(name string, ips, names []any, days int, isCA bool, key
 	}
 	issuer, signer := template, key
 	if ca != nil {
-		if issuer, signer, err = m.issuer(ca); err != nil {
+		var err error
+		if issuer, signer, err = readIssuer(ca); err != nil {
 			return certificate{}, err
 		}
 	}
@@ -113,8 +115,8 @@ func (m *invention) sign(name string, ips, names []any, days int, isCA bool, key
 	return certificate{Cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), Key: text}, err
 }
 
-// issuer reads a CA as genCA and buildCustomCert give it: a struct with the fields Cert and Key.
-func (m *invention) issuer(ca any) (*x509.Certificate, ed25519.PrivateKey, error) {
+// readIssuer reads a CA as genCA and buildCustomCert give it: a struct with the fields Cert and Key.
+func readIssuer(ca any) (*x509.Certificate, ed25519.PrivateKey, error) {
 	value := reflect.ValueOf(ca)
 	if value.Kind() != reflect.Struct || !value.FieldByName("Cert").IsValid() || !value.FieldByName("Key").IsValid() {
 		return nil, nil, errors.New("the CA is not a certificate")
@@ -127,7 +129,7 @@ func (m *invention) issuer(ca any) (*x509.Certificate, ed25519.PrivateKey, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("error parsing certificate: %w", err)
 	}
-	key, err := given(value.FieldByName("Key").String())
+	key, err := keyOf(value.FieldByName("Key").String())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,8 +139,8 @@ func (m *invention) issuer(ca any) (*x509.Certificate, ed25519.PrivateKey, error
 	return issuer, key, nil
 }
 
-// given is a key in PEM; one of another kind is stood in for by a key made from its text.
-func given(text string) (ed25519.PrivateKey, error) {
+// keyOf reads a key in PEM; one of another kind is stood in for by a key made from its text.
+func keyOf(text string) (ed25519.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(text))
 	if block == nil {
 		return nil, errors.New("no PEM data in input")

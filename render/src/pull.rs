@@ -37,6 +37,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long one request may take in all.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// The host that serves what is named after Docker Hub.
+const DOCKER_HUB_SERVER: &str = "registry-1.docker.io";
+/// The names of Docker Hub.
+const DOCKER_HUB: [&str; 2] = ["docker.io", "index.docker.io"];
+
 const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
 /// Media types of a chart's layer: Helm's, and the one it wrote before 3.7.
@@ -87,7 +92,7 @@ impl Registry {
     pub(crate) fn new(place: &Place, access: &RegistryAccess) -> Result<Self, PullError> {
         let (host, path) = split_base(&place.chart_base);
         let credentials = match place.mode {
-            RegistryMode::Basic => access.credentials(&host).cloned(),
+            RegistryMode::Basic => access.credentials(server_of(&host)).cloned(),
             RegistryMode::Anonymous => None,
             RegistryMode::Direct => return Err(PullError::Mode("direct")),
             RegistryMode::Mirror => return Err(PullError::Mode("mirror")),
@@ -139,7 +144,7 @@ impl Registry {
     }
 
     fn url(&self, repository: &str, kind: &str, digest: &OciDigest) -> Result<Url, PullError> {
-        let text = format!("https://{}/v2/{repository}/{kind}/{digest}", self.host);
+        let text = format!("https://{}/v2/{repository}/{kind}/{digest}", server_of(&self.host));
         Url::parse(&text).map_err(|_| PullError::Address(text))
     }
 
@@ -249,6 +254,11 @@ fn split_base(base: &str) -> (String, String) {
     let rest = base.strip_prefix("oci://").unwrap_or(base);
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     (host.to_ascii_lowercase(), path.to_owned())
+}
+
+/// The host that answers for a registry's name.
+fn server_of(host: &str) -> &str {
+    if DOCKER_HUB.contains(&host) { DOCKER_HUB_SERVER } else { host }
 }
 
 fn accepted(answer: Response, reference: &str) -> Result<Response, PullError> {

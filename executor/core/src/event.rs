@@ -24,7 +24,7 @@ pub enum Event {
     Acknowledged(CommandId),
     /// Something may be able to begin.
     Continue,
-    /// Some time has passed: what is not acknowledged is delivered again.
+    /// Some time has passed: what is not acknowledged is delivered again, and what could not begin for want of a record is tried again.
     Tick,
     /// The running sync has learned something.
     Sync(CommandId, Fact),

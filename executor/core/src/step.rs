@@ -23,7 +23,7 @@ pub fn step(state: &State, event: Event, now: jiff::Timestamp) -> Transition {
         Event::Command(command) => on_command(state, command, now),
         Event::Acknowledged(id) => on_acknowledged(state, id),
         Event::Continue => on_continue(state, now),
-        Event::Tick => Transition::default().then_all(state.undelivered().map(Effect::Deliver)),
+        Event::Tick => Transition::default().then_all(state.undelivered().map(Effect::Deliver)).then(Effect::Continue),
         Event::Sync(id, fact) => match &state.sync {
             Some(sync) if sync.id == id => sync::on_fact(state, sync, fact, now),
             Some(_) | None => Transition::default(),

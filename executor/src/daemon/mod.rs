@@ -204,10 +204,14 @@ impl Running {
     async fn take(&mut self, event: Event) {
         let mut events = vec![event];
         while let Some(event) = events.pop() {
-            let transition = step(&self.state, event.clone(), jiff::Timestamp::now());
+            let fact = match &event {
+                Event::Sync(id, fact) => Some((*id, fact.clone())),
+                _ => None,
+            };
+            let transition = step(&self.state, event, jiff::Timestamp::now());
             match transition.commit(&mut self.state, &mut self.journal).await {
                 Ok(effects) => events.extend(effects.into_iter().filter_map(|effect| self.perform(effect))),
-                Err(error) => self.not_durable(event, &error).await,
+                Err(error) => self.not_durable(fact, &error),
             }
         }
         let (last_sequence, unacknowledged) = (self.state.platform.last_sequence, self.state.undelivered().collect::<Vec<_>>());
@@ -218,14 +222,15 @@ impl Running {
         });
     }
 
-    /// A record that is not on disk has no effects. A command will be sent again; a fact of a running sync is kept and tried again.
-    async fn not_durable(&self, event: Event, error: &JournalError) {
+    /// A record that is not on disk has no effects. The manager sends a command again and a tick tries to begin again; what a running
+    /// sync has learned is kept here and tried again.
+    fn not_durable(&self, fact: Option<(CommandId, Fact)>, error: &JournalError) {
         error!("{}", chain(error));
-        if let Event::Sync(id, fact) = event {
+        if let Some(fact) = fact {
             let facts = self.worker.facts.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(JOURNAL_RETRY).await;
-                let _ = facts.send((id, fact)).await;
+                let _ = facts.send(fact).await;
             });
         }
     }
@@ -259,8 +264,12 @@ impl Running {
     }
 
     fn beat(&mut self) {
-        self.channel.send(Up::Heartbeat(Box::new(self.heartbeat())));
-        self.next_beat = Instant::now() + self.interval;
+        let heartbeat = self.heartbeat();
+        // The approval's end is news, too.
+        let expiry = heartbeat.platform.approval_expires_at.map(|end| end.duration_since(jiff::Timestamp::now()));
+        let until_expiry = expiry.and_then(|left| std::time::Duration::try_from(left).ok()).filter(|left| !left.is_zero());
+        self.channel.send(Up::Heartbeat(Box::new(heartbeat)));
+        self.next_beat = Instant::now() + until_expiry.map_or(self.interval, |left| left.min(self.interval));
     }
 
     /// The heartbeat as of now.

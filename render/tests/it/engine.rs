@@ -131,8 +131,8 @@ async fn objects_come_with_origin_hooks_and_order() {
             ("c/charts/sub/templates/s.yaml", "sub", String::new(), 0, false),
             ("c/templates/all.yaml", "config", String::new(), 0, false),
             ("c/templates/all.yaml", "service", String::new(), 0, false),
-            ("c/templates/hooks.yaml", "test", "test".into(), -3, false),
             ("c/templates/hooks.yaml", "before", "pre-install,pre-upgrade".into(), -3, false),
+            ("c/templates/hooks.yaml", "test", "test".into(), -3, false),
             ("c/templates/hooks.yaml", "odd", "unknown,crd-install".into(), 0, false),
         ]
     );
@@ -150,7 +150,7 @@ async fn yaml_is_read_as_kubernetes_reads_it() {
     assert_eq!(object["true"], json!(true));
     assert_eq!(object["big"], json!(9_007_199_254_740_993_u64));
     assert_eq!(object["text"], json!("0644"));
-    assert_eq!(object["value"], json!(1e6));
+    assert_eq!(object["value"], json!(1_000_000));
 }
 
 #[tokio::test]

@@ -35,7 +35,8 @@ impl Manager {
         manager.narrator.shorten_program(&programs.navin_manager);
         manager.narrator.shorten(&manager.home.path().display().to_string(), "~/manager");
         manager.resume().await?;
-        let made = manager.run(&manager.client("token").args(["token", "create", "sre", "--data-dir"]).arg(manager.data_dir())).await?.ok()?;
+        let made =
+            manager.run(&manager.client("token").args(["token", "create", "sre", "--data-dir"]).arg(manager.data_dir())).await?.ok()?;
         manager.home.write("token", made.stdout.trim())?;
         Ok(manager)
     }
@@ -76,7 +77,8 @@ impl Manager {
         self.cli(&["cluster", "create", CLUSTER, "-o", "name"]).await?.ok()?;
         let base = registry.chart_base();
         let mode = if registry.authenticated() { "basic" } else { "anonymous" };
-        let create = ["environment", "create", ENVIRONMENT, "--cluster", CLUSTER, "--registry-mode", mode, "--chart-base", &base, "-o", "name"];
+        let create =
+            ["environment", "create", ENVIRONMENT, "--cluster", CLUSTER, "--registry-mode", mode, "--chart-base", &base, "-o", "name"];
         self.cli(&create).await?.ok()?;
         Ok(())
     }

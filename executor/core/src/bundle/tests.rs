@@ -1,1 +1,295 @@
-//! Table tests: each rule once by a bundle that breaks it.
+//! Table tests: each rule by a bundle that obeys it and one that breaks it.
+
+use agent_api::keys;
+use agent_api::manifest::Bundle;
+use agent_api::object::{Hook, HookPhase, RenderedObject};
+use serde_json::{Value, json};
+
+use super::*;
+
+mod webhooks;
+
+const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const SCOPE: Scope<'static> = Scope { namespace_prefix: "ns-", home_namespace: "clicklink-system" };
+
+/// A cluster in which Service `platform/live` is there and ready, and no other; objects of every CRD exist.
+struct Live;
+
+impl LiveServices for Live {
+    fn is_live(&self, namespace: &str, name: &str) -> bool {
+        (namespace, name) == ("platform", "live")
+    }
+
+    fn has_ready_endpoints(&self, namespace: &str, name: &str) -> bool {
+        self.is_live(namespace, name)
+    }
+}
+
+fn bundle_in(namespaces: &[&str]) -> Bundle {
+    let component = |name: &str| {
+        json!({"name": name, "namespace": namespaces[0], "release": name, "images": [format!("r.example/app@{DIGEST}")],
+            "chart": {"name": name, "version": "1.2.3", "digest": DIGEST}})
+    };
+    let text = json!({
+        "apiVersion": "clicklink.io/v1", "kind": "PlatformBundle", "environment": "e", "createdAt": "2026-11-30T10:00:00Z",
+        "registry": {"mode": "anonymous", "chartBase": "oci://r.example/p"}, "namespaces": namespaces,
+        "components": [component("first"), component("second")]
+    });
+    Bundle::parse(text.to_string()).unwrap()
+}
+
+fn of(component: &str, object: Value) -> RenderedObject {
+    RenderedObject { component: Some(component.to_owned()), template: format!("{component}/templates/x.yaml"), hook: None, object }
+}
+
+/// An object in namespace `platform`, with further fields over it.
+fn object(api_version: &str, kind: &str, name: &str, rest: Value) -> RenderedObject {
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "platform"}});
+    merge(&mut object, rest);
+    of("first", object)
+}
+
+fn cluster_wide(api_version: &str, kind: &str, name: &str, rest: Value) -> RenderedObject {
+    let mut rendered = object(api_version, kind, name, rest);
+    rendered.object["metadata"].as_object_mut().unwrap().remove("namespace");
+    rendered
+}
+
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+fn deployment(name: &str, image: &str) -> RenderedObject {
+    object("apps/v1", "Deployment", name, json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}))
+}
+
+fn judged(objects: Vec<RenderedObject>) -> Result<Judged, Refusals> {
+    judge(&bundle_in(&["platform"]), objects, Vec::new(), &SCOPE, &Live)
+}
+
+/// Judges, and checks that exactly the expected words are refused; none means allowed.
+#[track_caller]
+fn check(objects: Vec<RenderedObject>, expected: &[&str]) {
+    let found: Vec<String> = match judged(objects) {
+        Ok(_) => Vec::new(),
+        Err(refusals) => refusals.iter().iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{found} should say {expected}");
+    }
+}
+
+#[test]
+fn kinds_outside_both_halves_are_refused_with_the_value_that_avoids_them() {
+    for (api_version, kind, expected) in [
+        ("apps/v1", "DaemonSet", "DaemonSet.apps is in neither half of a bundle; set the chart's deployment mode"),
+        ("cert-manager.io/v1", "Certificate", "certManager.enabled: false"),
+        ("monitoring.coreos.com/v1", "ServiceMonitor", "serviceMonitor.enabled: false"),
+        ("apps/v1", "StatefulSet", "StatefulSet.apps is in neither half"),
+        ("v1", "Pod", "Pod is in neither half"),
+        ("own.io/v1", "ClusterRole", "ClusterRole.own.io is in neither half"),
+    ] {
+        check(vec![object(api_version, kind, "x", json!({}))], &[expected]);
+    }
+}
+
+#[test]
+fn the_place_of_a_refusal_is_complete() {
+    let refusals = judged(vec![object("apps/v1", "DaemonSet", "agent", json!({})), object("v1", "Pod", "p", json!({}))]).unwrap_err();
+    let text = refusals.to_string();
+    assert!(
+        text.starts_with("the bundle is refused for 2 reasons:\n  - component first (chart first 1.2.3), first/templates/x.yaml, "),
+        "{text}"
+    );
+    assert!(text.contains("DaemonSet.apps platform/agent: "), "{text}");
+}
+
+#[test]
+fn workload_objects_lie_in_the_bundles_namespaces() {
+    let elsewhere = |kind: &str| object("v1", kind, "x", json!({"metadata": {"namespace": "kube-system"}}));
+    check(vec![elsewhere("ConfigMap")], &["in the bundle's `namespaces` only, not in `kube-system`"]);
+    check(vec![elsewhere("ServiceAccount")], &[]);
+    let result = judged(vec![elsewhere("ServiceAccount"), object("v1", "ServiceAccount", "own", json!({}))]).unwrap();
+    assert_eq!(
+        result.foreign_permissions().iter().map(|object| object.key().to_string()).collect::<Vec<_>>(),
+        ["ServiceAccount kube-system/x"]
+    );
+    let mut ownerless = object("v1", "ConfigMap", "x", json!({}));
+    ownerless.component = None;
+    check(vec![ownerless], &["needs a component"]);
+    check(vec![object("v1", "ServiceAccount", "x", json!({"metadata": {"namespace": ""}}))], &["needs a namespace"]);
+}
+
+#[test]
+fn namespaces_of_others_are_refused() {
+    for (namespace, expected) in
+        [("ns-shop", Some("inside the service prefix `ns-`")), ("clicklink-system", Some("is the connector's own")), ("platform", None)]
+    {
+        let result = judge(&bundle_in(&[namespace]), Vec::new(), Vec::new(), &SCOPE, &Live);
+        match (result, expected) {
+            (Ok(_), None) => {}
+            (Err(refusals), Some(expected)) => {
+                let text = refusals.to_string();
+                assert!(text.contains("namespaces[0]") && text.contains(expected), "{text}");
+            }
+            (result, _) => panic!("{namespace}: {result:?}"),
+        }
+    }
+    for (name, expected) in
+        [("kube-system", &["belongs to the cluster"][..]), ("ns-a", &["service prefix"]), ("extra", &[]), ("platform", &[])]
+    {
+        check(vec![cluster_wide("v1", "Namespace", name, json!({}))], expected);
+    }
+}
+
+#[test]
+fn images_are_pinned_and_listed() {
+    let good = format!("r.example/app:v1@{DIGEST}");
+    let other_digest = good.replace("aaaa", "bbbb");
+    let foreign = format!("r.example/other@{DIGEST}");
+    for (image, expected) in [
+        (good.as_str(), &[][..]),
+        ("r.example/app:v1", &["containers `main`: image `r.example/app:v1` has no digest"]),
+        (&other_digest, &["is not one of the component's `images`"]),
+        (&foreign, &["is not one of the component's `images`"]),
+        ("", &["containers `main` has no image"]),
+    ] {
+        check(vec![deployment("x", image)], expected);
+    }
+    let pod = json!({"initContainers": [{"name": "i", "image": "a"}], "ephemeralContainers": [{"name": "e", "image": "b"}],
+        "volumes": [{"name": "v", "emptyDir": {}}, {"name": "w", "image": {"reference": "c"}}]});
+    let job = object("batch/v1", "Job", "x", json!({"spec": {"template": {"spec": pod}}}));
+    check(vec![job], &["initContainers `i`", "ephemeralContainers `e`", "volumes[1].image"]);
+}
+
+#[test]
+fn identities_are_unique_in_the_bundle() {
+    let config = || object("v1", "ConfigMap", "x", json!({}));
+    let mut other = config();
+    other.component = Some("second".to_owned());
+    check(vec![config(), other], &["rendered twice, first by first/templates/x.yaml of component first"]);
+    let old_version = object("policy/v1beta1", "PodDisruptionBudget", "x", json!({}));
+    check(vec![object("policy/v1", "PodDisruptionBudget", "x", json!({})), old_version], &["rendered twice"]);
+    let place = object("v1", "Secret", "x", json!({}));
+    let filled = object("v1", "Secret", "x", json!({"data": {"a": ""}}));
+    assert!(judge(&bundle_in(&["platform"]), vec![filled], vec![place], &SCOPE, &Live).is_err());
+}
+
+#[test]
+fn fields_that_nobody_may_set() {
+    for (rest, expected) in [
+        (json!({"metadata": {"finalizers": ["x"]}}), &["metadata.finalizers is refused"][..]),
+        (json!({"metadata": {"finalizers": []}}), &[]),
+        (json!({"metadata": {"ownerReferences": [{}]}}), &["metadata.ownerReferences is refused"]),
+        (json!({"metadata": {"generateName": "x-", "name": null}}), &["metadata.generateName is refused"]),
+        (json!({"metadata": {"name": null}}), &["metadata.name is missing"]),
+        (json!({"metadata": {"labels": {"a": 1}, "annotations": []}}), &["metadata.labels.a is not a string"]),
+        (json!({"metadata": {"annotations": [1]}}), &["metadata.annotations is not a map"]),
+    ] {
+        check(vec![object("v1", "ConfigMap", "x", rest)], expected);
+    }
+    for (kind, rest, expected) in [
+        ("Service", json!({"spec": {"type": "ExternalName"}}), &["ExternalName"][..]),
+        ("Service", json!({"spec": {"externalIPs": ["1.2.3.4"]}}), &["spec.externalIPs"]),
+        ("Service", json!({"spec": {"type": "LoadBalancer"}}), &[]),
+        ("Secret", json!({"type": "kubernetes.io/service-account-token"}), &["type `kubernetes.io/service-account-token` is refused"]),
+        ("Secret", json!({"type": "kubernetes.io/tls"}), &[]),
+        ("Secret", json!({"stringData": {"port": 1}}), &["stringData.port is not a string"]),
+    ] {
+        check(vec![object("v1", kind, "x", rest)], expected);
+    }
+}
+
+#[test]
+fn permissions_are_in_the_order_of_application() {
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let kinds = [
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        (rbac, "ClusterRoleBinding"),
+        (rbac, "Role"),
+        ("v1", "ServiceAccount"),
+        ("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("storage.k8s.io/v1", "StorageClass"),
+        ("v1", "Namespace"),
+    ];
+    let objects = kinds.iter().map(|(version, kind)| object(version, kind, "x", json!({}))).collect();
+    let result = judged(objects).unwrap();
+    let order: Vec<String> = result.permissions().iter().map(|object| object.key().kind).collect();
+    assert_eq!(order, kinds.iter().rev().map(|(_, kind)| (*kind).to_owned()).collect::<Vec<_>>());
+    assert!(result.workload().is_empty());
+}
+
+#[test]
+fn waves_of_a_component() {
+    let image = format!("r.example/app@{DIGEST}");
+    let hook = |mut object: RenderedObject, phase, weight| {
+        object.hook = Some(Hook { phase, weight });
+        object
+    };
+    let config = |name: &str| object("v1", "ConfigMap", name, json!({}));
+    let job = |name: &str| object("batch/v1", "Job", name, json!({}));
+    let objects = vec![
+        hook(job("last"), HookPhase::Post, 1),
+        object("policy/v1", "PodDisruptionBudget", "budget", json!({})),
+        deployment("server", &image),
+        hook(job("migrate"), HookPhase::Pre, 0),
+        object("v1", "Service", "service", json!({})),
+        object("v1", "Secret", "secret", json!({"data": {"a": ""}})),
+        config("config"),
+        hook(config("before"), HookPhase::Pre, 0),
+        hook(job("first"), HookPhase::Pre, -5),
+        job("once"),
+    ];
+    let result = judged(objects).unwrap();
+    let told: Vec<(Phase, Vec<String>)> =
+        result.waves("first").into_iter().map(|wave| (wave.phase, wave.objects.iter().map(|object| object.key().name).collect())).collect();
+    let expected: [(Phase, &[&str]); 8] = [
+        (Phase::PreHook(-5), &["first"]),
+        (Phase::PreHook(0), &["before"]),
+        (Phase::PreHook(0), &["migrate"]),
+        (Phase::Configuration, &["secret", "config"]),
+        (Phase::Services, &["service"]),
+        (Phase::Workloads, &["server", "once"]),
+        (Phase::Disruption, &["budget"]),
+        (Phase::PostHook(1), &["last"]),
+    ];
+    assert_eq!(told, expected.map(|(phase, names)| (phase, names.iter().map(|name| (*name).to_owned()).collect())));
+    let all: Vec<String> = result.workload().iter().map(|object| object.key().name).collect();
+    assert_eq!(all, told.into_iter().flat_map(|(_, names)| names).collect::<Vec<_>>());
+    assert!(result.waves("second").is_empty());
+}
+
+#[test]
+fn the_workload_digest_covers_the_workload_and_no_place_for_others() {
+    let config = |value: &str| object("v1", "ConfigMap", "x", json!({"data": {"a": value}}));
+    let account = object("v1", "ServiceAccount", "x", json!({}));
+    let place = object("v1", "Secret", "place", json!({}));
+    let bundle = bundle_in(&["platform"]);
+    let digest = |objects: Vec<RenderedObject>, places: Vec<RenderedObject>| {
+        let result = judge(&bundle, objects, places, &SCOPE, &Live).unwrap();
+        result.workload_sha256()
+    };
+    let first = digest(vec![config("1")], Vec::new());
+    assert_eq!(digest(vec![account, config("1")], vec![place]), first);
+    assert_ne!(digest(vec![config("2")], Vec::new()), first);
+}
+
+#[test]
+fn a_stamp_names_the_bundle_and_the_content_before_it() {
+    let bundle = bundle_in(&["platform"]);
+    let account = object("v1", "ServiceAccount", "x", json!({"metadata": {"annotations": {"own": "1"}}}));
+    let value = stamped(&account, bundle.sha256());
+    let annotations = &value["metadata"]["annotations"];
+    assert_eq!(annotations["own"], "1");
+    assert_eq!(annotations[keys::BUNDLE_SHA256], bundle.sha256().as_str());
+    assert_eq!(annotations[keys::CONTENT_SHA256], account.digest().as_str());
+}

@@ -42,7 +42,11 @@ async fn keep(landscape: &Landscape) {
     narrator.note(&format!("  export NAVIN_MANAGER_TOKEN_FILE={}/token", landscape.manager.folder().display()));
     narrator.note("  kubectl get deployments,jobs,configmaps -n clickhouse-platform");
     narrator.note(&format!("  {} clctl commands list", binaries.clicklink.display()));
-    narrator.note(&format!("  {} clctl platform approve --dry-run {}", binaries.clicklink.display(), landscape.connector.registry_args().join(" ")));
+    narrator.note(&format!(
+        "  {} clctl platform approve --dry-run {}",
+        binaries.clicklink.display(),
+        landscape.connector.registry_args().join(" ")
+    ));
     narrator.note(&format!("  {} environment get {}", binaries.navin_manager.display(), system_tests::landscape::ENVIRONMENT));
     let _ = tokio::signal::ctrl_c().await;
 }

@@ -60,7 +60,8 @@ async fn refused(landscape: &Landscape, narrator: &Narrator, sha256: &str, reaso
     })
     .await?;
     landscape.connector.run(&LIST_FAILED).await?.ok()?;
-    let staged: serde_json::Value = serde_json::from_slice(&std::fs::read(landscape.connector.access_dir().join("platform-pending.json"))?)?;
+    let staged: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(landscape.connector.access_dir().join("platform-pending.json"))?)?;
     ensure!(staged["sha256"] == sha256, "the bundle is staged");
     until("the manager to hear it", SOON, || landscape.has_status("approval_required", sha256)).await?;
     narrator.note(&format!("Staged as {sha256} and refused."));
@@ -101,7 +102,15 @@ async fn expired(landscape: &mut Landscape, narrator: &Narrator, second: &Releas
     let manifest = landscape.manager.quiet_cli(&["release", "manifest", "platform-4", "--environment", ENVIRONMENT]).await?.ok()?;
     let file = landscape.connector.folder().write("platform-4.json", manifest.stdout.trim_end_matches('\n'))?;
     landscape.connector.approve(&["--bundle", &file.display().to_string(), "--yes"]).await?.ok()?;
-    let account = landscape.control_plane.kubectl(&["get", "serviceaccount", "pcm-platform", "-n", "clicklink-system", "-o", "jsonpath={.metadata.uid}"]);
+    let account = landscape.control_plane.kubectl(&[
+        "get",
+        "serviceaccount",
+        "pcm-platform",
+        "-n",
+        "clicklink-system",
+        "-o",
+        "jsonpath={.metadata.uid}",
+    ]);
     let uid = account.await?.ok()?.stdout;
     let ended = landscape.control_plane.sign_token("clicklink-system", "pcm-platform", uid.trim(), jiff::SignedDuration::from_secs(-5))?;
     std::fs::write(landscape.connector.access_dir().join("_platform/token"), ended.token)?;

@@ -101,9 +101,16 @@ impl Apply {
             talk(format_args!("  {key}: is there"));
             return Ok(());
         }
-        let applied = object::apply_over(&connection.client, value, live.as_ref(), How { manager: FIELD_MANAGER_APPROVE, dry_run }).await;
+        let guards = key.kind.starts_with("ValidatingAdmissionPolicy");
+        let applied = if guards && !dry_run {
+            // Replaced, not applied: a condition or selector that somebody added would open the guard.
+            object::replace(&connection.client, value, FIELD_MANAGER_APPROVE).await
+        } else {
+            let how = How { manager: FIELD_MANAGER_APPROVE, dry_run };
+            object::apply_over(&connection.client, value, live.as_ref(), how).await.map(|applied| applied.outcome)
+        };
         let outcome = match applied {
-            Ok(applied) => applied.outcome,
+            Ok(outcome) => outcome,
             // In a dry run the account's namespace may not be there yet.
             Err(ClusterError::NotFound { .. }) if dry_run && live.is_none() => Outcome::Created,
             Err(error) => return Err(error.into()),

@@ -16,9 +16,12 @@ const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 pub(super) async fn prepare(client: &Client, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ClusterError> {
     let mut objects = roles::roles(manifest, workload);
     objects.push(roles::cluster_role());
-    objects.push(scope_guard::policy(manifest, home));
-    objects.push(scope_guard::binding());
-    apply(client, &objects).await
+    apply(client, &objects).await?;
+    // Replaced, not applied: a condition or selector that somebody added would open the guard.
+    for object in [scope_guard::policy(manifest, home), scope_guard::binding()] {
+        object::replace(client, &object, FIELD_MANAGER_APPROVE).await?;
+    }
+    Ok(())
 }
 
 /// The bindings: from here on the account has its rights.
