@@ -39,6 +39,15 @@ pub fn binaries() -> Binaries {
     Binaries { clicklink: find("clicklink"), navin_manager: find("navin-manager") }
 }
 
+/// The chart engine, as it lies beside the product's binaries.
+///
+/// # Panics
+/// It is missing; the message says what to run.
+#[must_use]
+pub fn chart_engine() -> PathBuf {
+    beside_executable("clicklink-render").unwrap_or_else(|error| panic!("{error:#}"))
+}
+
 /// The supervisor that is built with this crate.
 pub(crate) fn supervisor() -> Result<PathBuf> {
     beside_executable("testbed-supervisor")

@@ -19,7 +19,7 @@ mod process;
 mod registry;
 mod tools;
 
-pub use self::binaries::{Binaries, binaries};
+pub use self::binaries::{Binaries, binaries, chart_engine};
 pub use self::control_plane::{CONTEXT, ControlPlane, Shared, SignedToken};
 pub use self::eventually::{eventually, until};
 pub use self::folder::TempFolder;

@@ -35,6 +35,7 @@ pub struct Program {
     folder: Option<PathBuf>,
     stdin: Vec<u8>,
     grace: Duration,
+    one_stream: bool,
 }
 
 impl Program {
@@ -50,6 +51,7 @@ impl Program {
             folder: None,
             stdin: Vec::new(),
             grace: Duration::from_secs(5),
+            one_stream: false,
         }
     }
 
@@ -95,6 +97,13 @@ impl Program {
         self
     }
 
+    /// Lets [`Program::run`] take stdout and stderr as one, in the order in which they were written: what a terminal shows.
+    #[must_use]
+    pub fn one_stream(mut self) -> Self {
+        self.one_stream = true;
+        self
+    }
+
     /// How long it may take to end after SIGTERM before it is killed (otherwise 5 s).
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
@@ -119,7 +128,8 @@ impl Program {
         static RUN: AtomicU32 = AtomicU32::new(0);
         let number = RUN.fetch_add(1, Ordering::Relaxed);
         let folder = home.folder(format!("runs/{number:04}-{}", self.name))?;
-        let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+        let out = folder.join("stdout");
+        let err = if self.one_stream { out.clone() } else { folder.join("stderr") };
         let mut process = self.supervise(home, &out, &err)?;
         process.quiet = true;
         let waited = process.wait(limit).await;
@@ -127,7 +137,8 @@ impl Program {
             let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
             Ok::<_, anyhow::Error>(String::from_utf8_lossy(&bytes).into_owned())
         };
-        let (stdout, stderr) = (read(&out)?, read(&err)?);
+        let stdout = read(&out)?;
+        let stderr = if self.one_stream { String::new() } else { read(&err)? };
         let exit = waited.with_context(|| format!("stdout:\n{stdout}\nstderr:\n{stderr}"))?;
         Ok(Finished { command: self.line(), exit, stdout, stderr })
     }

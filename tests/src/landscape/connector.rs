@@ -1,5 +1,6 @@
 //! The customer's side: a connector's folders, its executor, and a person with `clctl` and their own kubeconfig.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,9 +92,35 @@ impl Connector {
     /// # Errors
     /// It cannot be started.
     pub fn start_executor(&mut self) -> Result<()> {
-        let program = binaries().clicklink("executor").args(["executor", "--config"]).arg(self.config());
+        self.start(&binaries().clicklink("executor").args(["executor", "--config"]).arg(self.config()))
+    }
+
+    pub(super) fn start(&mut self, program: &Program) -> Result<()> {
         self.executor = Some(program.start(&self.home)?);
         Ok(())
+    }
+
+    /// The files of the token bundle, by name; none where there is no bundle.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn token_bundle(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        let folder = self.access_dir().join("_platform");
+        let mut files = BTreeMap::new();
+        for entry in folder.read_dir().into_iter().flatten() {
+            let entry = entry?;
+            files.insert(entry.file_name().to_string_lossy().into_owned(), std::fs::read(entry.path())?);
+        }
+        Ok(files)
+    }
+
+    /// What the token bundle says of its approval.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn approval(&self) -> Result<Value> {
+        let files = self.token_bundle()?;
+        Ok(serde_json::from_slice(files.get("approval.json").context("there is no token bundle")?)?)
     }
 
     /// The daemon.
@@ -103,6 +130,16 @@ impl Connector {
     #[must_use]
     pub fn executor(&self) -> &Process {
         self.executor.as_ref().expect("the executor was started")
+    }
+
+    /// Ends the daemon by SIGTERM.
+    ///
+    /// # Panics
+    /// It was not started, or does not end by itself.
+    pub async fn stop_executor(&mut self) {
+        let process = self.executor.take().expect("the executor was started");
+        process.terminate();
+        process.wait(Duration::from_secs(20)).await.expect("the executor ends when it is told to");
     }
 
     /// Ends the daemon by SIGKILL and starts it again.
@@ -123,7 +160,7 @@ impl Connector {
     pub async fn approve(&self, more: &[&str]) -> Result<Finished> {
         let program = self.clctl("approve").args(["platform", "approve", "--config"]).arg(self.config());
         let program = program.arg("--output-dir").arg(self.access_dir()).args(&self.registry_args).args(more);
-        self.narrator.run(&program, &self.home).await
+        self.narrator.run_as_on_terminal(program, &self.home).await
     }
 
     /// Any `clctl` command, told.

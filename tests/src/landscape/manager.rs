@@ -111,6 +111,15 @@ impl Manager {
         Ok(())
     }
 
+    /// The exact text of the manifest that was last proposed from a release.
+    ///
+    /// # Errors
+    /// None was.
+    pub async fn manifest(&self, release: &str) -> Result<String> {
+        let printed = self.quiet_cli(&["release", "manifest", release, "--environment", ENVIRONMENT]).await?.ok()?;
+        Ok(printed.stdout)
+    }
+
     /// A one-time token for an executor of the cluster.
     ///
     /// # Errors

@@ -1,9 +1,12 @@
 //! The whole landscape of the main job, with the built binaries: a control plane, a registry, the vendor's manager, the customer's
 //! connector. Tests take it in one line; the demo takes the same steps aloud.
 
+mod closing;
 mod connector;
 mod manager;
 mod narrator;
+mod pod;
+mod seen;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,9 +14,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+pub use closing::Closing;
 pub use connector::Connector;
 pub use manager::Manager;
 pub use narrator::Narrator;
+pub use pod::{MountNamespace, secret, server_in_cluster};
 
 use crate::bundle::{NAMESPACE, Release};
 use crate::control_plane::ControlPlane;
@@ -54,26 +59,42 @@ impl Landscape {
     /// # Errors
     /// A part does not come up.
     pub async fn start(narrator: &Narrator) -> Result<Self> {
+        let mut landscape = Self::enrolled(narrator).await?;
+        landscape.connector.grant_access().await?;
+        narrator.step("The executor starts and opens its one outbound channel");
+        landscape.connector.start_executor()?;
+        landscape.until_connected().await?;
+        Ok(landscape)
+    }
+
+    /// As [`Landscape::start`], up to the enrolment: no access is granted, and no executor runs.
+    ///
+    /// # Errors
+    /// A part does not come up.
+    pub async fn enrolled(narrator: &Narrator) -> Result<Self> {
         narrator.step("Start a control plane (Kubernetes 1.37), a registry and the vendor's manager");
         let (control_plane, registry) = tokio::join!(ControlPlane::start(), Registry::start());
         let control_plane = control_plane?;
         let manager = Manager::start(control_plane.folder(), narrator.clone()).await?;
         manager.set_up(&registry).await?;
         narrator.step("The customer enrols a connector, reviews what its executor may see, and grants it");
-        let mut connector = Connector::enrol(&control_plane, &registry, &manager, narrator.clone()).await?;
-        connector.grant_access().await?;
-        narrator.step("The executor starts and opens its one outbound channel");
-        connector.start_executor()?;
-        let landscape = Self { control_plane, registry, manager, connector };
+        let connector = Connector::enrol(&control_plane, &registry, &manager, narrator.clone()).await?;
+        Ok(Self { control_plane, registry, manager, connector })
+    }
+
+    /// Waits until the executor is connected and has said how the platform is.
+    ///
+    /// # Errors
+    /// It is not in time.
+    pub async fn until_connected(&self) -> Result<()> {
         until("the executor to be connected", SOON, || async {
-            let environment = landscape.environment().await?;
+            let environment = self.environment().await?;
             let connected = environment.pointer("/executors/0/connected").and_then(Value::as_bool) == Some(true);
             let sees = environment.pointer("/executors/0/platform/status").is_some();
             anyhow::ensure!(connected && sees, "{environment}");
             Ok(())
         })
-        .await?;
-        Ok(landscape)
+        .await
     }
 
     /// Makes a release of this name and proposes it; gives the bundle's sha256.

@@ -85,6 +85,15 @@ impl Narrator {
         Ok(finished)
     }
 
+    /// As [`Narrator::run`]; when told, stdout and stderr come in the order in which they were written, and both as stdout.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn run_as_on_terminal(&self, program: Program, home: &TempFolder) -> Result<Finished> {
+        let program = if self.0.is_some() { program.one_stream() } else { program };
+        self.run(&program, home).await
+    }
+
     /// The file name of a path: how a person's shell would find a program.
     pub fn shorten_program(&self, path: &Path) {
         if let (Some(long), Some(short)) = (path.to_str(), path.file_name().and_then(|name| name.to_str())) {

@@ -170,6 +170,15 @@ impl Registry {
         std::fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
     }
 
+    /// Puts the right bytes back, also where there are none any more.
+    ///
+    /// # Errors
+    /// The digest is none, or its folder is gone.
+    pub fn restore(&self, digest: &str, bytes: &[u8]) -> Result<()> {
+        let path = self.place(digest)?;
+        std::fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
+    }
+
     /// Removes a stored blob or manifest.
     ///
     /// # Errors
@@ -189,13 +198,17 @@ impl Registry {
     }
 
     fn blob(&self, digest: &str) -> Result<PathBuf> {
+        let path = self.place(digest)?;
+        ensure!(path.is_file(), "the registry has no blob {digest}");
+        Ok(path)
+    }
+
+    fn place(&self, digest: &str) -> Result<PathBuf> {
         let Some(hex) = digest.strip_prefix("sha256:").filter(|hex| hex.len() == 64) else {
             bail!("{digest} is no sha256 digest");
         };
         let path = format!("storage/docker/registry/v2/blobs/sha256/{}/{hex}/data", &hex[..2]);
-        let path = self.folder.join(path);
-        ensure!(path.is_file(), "the registry has no blob {digest}");
-        Ok(path)
+        Ok(self.folder.join(path))
     }
 
     /// An HTTP client that trusts the registry. Requests want [`Registry::authorize`].

@@ -9,7 +9,7 @@ use super::order::{self, Wave};
 use super::refusal::{Findings, Refusals};
 use super::scope::{self, Scope};
 use super::webhooks::{self, Interception};
-use super::{fields, images};
+use super::{fields, images, reserved};
 
 /// What the rules ask of the live cluster. Whoever judges answers from what they read before.
 pub trait LiveServices {
@@ -70,6 +70,7 @@ pub fn judge(
     for object in objects.iter().chain(&placeholders) {
         scope::check_object(manifest, object, &mut findings);
         fields::check(object, &mut findings);
+        reserved::check(object, scope, &mut findings);
         if object.half() == Some(Half::Workload) {
             images::check(manifest, object, &mut findings);
         }

@@ -8,6 +8,7 @@ mod images;
 mod judged;
 mod order;
 mod refusal;
+mod reserved;
 mod scope;
 mod stamp;
 mod webhooks;

@@ -151,6 +151,27 @@ fn namespaces_of_others_are_refused() {
 }
 
 #[test]
+fn our_own_names_and_rights_are_not_a_bundles() {
+    const RBAC: &str = "rbac.authorization.k8s.io/v1";
+    check(
+        vec![object("v1", "ServiceAccount", "pcm-platform", json!({}))],
+        &["ServiceAccount platform/pcm-platform", "kept for clicklink's own"],
+    );
+    let guard = cluster_wide("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "pcm-platform-scope-guard", json!({}));
+    check(vec![guard], &["`pcm-platform-scope-guard` is kept"]);
+    check(vec![object("v1", "ConfigMap", "pcm-executor", json!({}))], &["`pcm-executor` is kept"]);
+    check(vec![object("v1", "ConfigMap", "pcm-platforms", json!({}))], &[]);
+    let binding = |subject: Value| vec![cluster_wide(RBAC, "ClusterRoleBinding", "b", json!({"subjects": [subject]}))];
+    let account = |namespace: &str, name: &str| json!({"kind": "ServiceAccount", "namespace": namespace, "name": name});
+    check(binding(account("clicklink-system", "pcm-platform")), &["it gives rights to ServiceAccount pcm-platform"]);
+    check(binding(account("clicklink-system", "pcm-executor")), &["it gives rights to ServiceAccount pcm-executor"]);
+    check(binding(json!({"kind": "User", "name": "system:serviceaccount:clicklink-system:pcm-platform"})), &["it gives rights to User"]);
+    check(binding(json!({"kind": "Group", "name": "system:serviceaccounts:clicklink-system"})), &["it gives rights to Group"]);
+    check(binding(account("platform", "operator")), &[]);
+    check(binding(account("platform", "pcm-platform")), &[]);
+}
+
+#[test]
 fn images_are_pinned_and_listed() {
     let good = format!("r.example/app:v1@{DIGEST}");
     let other_digest = good.replace("aaaa", "bbbb");

@@ -14,16 +14,19 @@ pub(crate) mod registry;
 
 /// Builds a Go program of this crate once for each run of the tests.
 fn go_program(folder: &str, name: &str) -> PathBuf {
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (out, built) = (place.join(name), place.join(format!("{name}-{}", std::process::id())));
     let status = Command::new("go")
         .args(["build", "-trimpath", "-ldflags=-s -w", "-o"])
-        .arg(&out)
+        .arg(&built)
         .arg(".")
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
         .env("CGO_ENABLED", "0")
         .status()
         .expect("Go is installed");
     assert!(status.success(), "{folder} does not build");
+    // Moved into place: another run of the tests may be using the old one.
+    std::fs::rename(&built, &out).unwrap();
     out
 }
 
