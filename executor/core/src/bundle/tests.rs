@@ -153,10 +153,8 @@ fn namespaces_of_others_are_refused() {
 #[test]
 fn our_own_names_and_rights_are_not_a_bundles() {
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
-    check(
-        vec![object("v1", "ServiceAccount", "pcm-platform", json!({}))],
-        &["ServiceAccount platform/pcm-platform", "kept for clicklink's own"],
-    );
+    let name = "ServiceAccount platform/pcm-platform: the name `pcm-platform` is kept";
+    check(vec![object("v1", "ServiceAccount", "pcm-platform", json!({}))], &[name]);
     let guard = cluster_wide("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "pcm-platform-scope-guard", json!({}));
     check(vec![guard], &["`pcm-platform-scope-guard` is kept"]);
     check(vec![object("v1", "ConfigMap", "pcm-executor", json!({}))], &["`pcm-executor` is kept"]);
