@@ -1,7 +1,7 @@
 # Commands of this repository; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test check fmt gen clean
+.PHONY: help build tools demo test check sim fmt gen clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ check: ## Format, lints, and whether generated files are fresh
 	@test -z "$$(gofmt -l render/engine)" || { gofmt -l render/engine; exit 1; }
 	@$(MAKE) --no-print-directory gen
 	@git diff --exit-code -- docs/reference || { echo 'docs/reference is stale: run `make gen` and commit'; exit 1; }
+
+sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how many (RUNS=1 tells it)
+	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package executor-core --test simulation -- --nocapture
 
 fmt: ## Format all code
 	@cargo fmt --all && gofmt -w render/engine

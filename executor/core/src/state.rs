@@ -64,6 +64,8 @@ pub struct Pending {
     pub manifest: String,
     /// When it was staged.
     pub received_at: jiff::Timestamp,
+    /// Sequence of the newest command that carried it.
+    pub sequence: u64,
 }
 
 /// A failed sync.

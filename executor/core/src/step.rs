@@ -46,17 +46,21 @@ fn on_command(state: &State, command: Command, now: jiff::Timestamp) -> Transiti
         .then(Effect::Continue)
 }
 
-/// The bundle of a whole `sync_platform` is staged at once, also while a sync runs; an older proposal never replaces a newer one.
+/// The bundle of a whole `sync_platform` is staged at once, also while a sync runs; an older proposal that comes late never replaces a
+/// newer one.
 fn stage(state: &State, command: &Command, now: jiff::Timestamp) -> Option<Arc<Pending>> {
-    if command.action != SYNC_PLATFORM || command.sequence < state.platform.last_sequence {
+    let pending = state.platform.pending.as_ref();
+    if command.action != SYNC_PLATFORM || pending.is_some_and(|pending| pending.sequence > command.sequence) {
         return None;
     }
     let bundle = read_bundle(command).ok()?;
-    let known = state.platform.pending.as_ref().filter(|pending| pending.sha256 == *bundle.sha256());
-    Some(match known {
-        Some(pending) => Arc::clone(pending),
-        None => Arc::new(Pending { sha256: bundle.sha256().clone(), manifest: bundle.text().to_owned(), received_at: now }),
-    })
+    let known = pending.filter(|pending| pending.sha256 == *bundle.sha256());
+    Some(Arc::new(Pending {
+        sha256: bundle.sha256().clone(),
+        manifest: bundle.text().to_owned(),
+        received_at: known.map_or(now, |pending| pending.received_at),
+        sequence: command.sequence,
+    }))
 }
 
 /// The first check: the bytes hash to the command's sha256, and the manifest is whole.

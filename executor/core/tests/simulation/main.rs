@@ -1,0 +1,46 @@
+//! A deterministic simulation of the executor's core: the whole of its world is played, and every step is checked.
+//!
+//! One seed is one story: frames are lost, doubled, reordered and late; the daemon crashes before and after records and between
+//! effects; the disk is full for a while; clocks jump both ways; a person approves, approves something else, lets approvals end; the
+//! manager forgets what it was told. After each event the invariants of `world::World::check` hold; when the faults stop, everything
+//! that was asked for comes to its end.
+//!
+//! `make sim SEED=17 RUNS=1` replays one story and tells it; `make sim RUNS=10000` plays many.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bundles;
+mod journal;
+mod link;
+mod outside;
+mod rng;
+mod world;
+
+/// Stories that `make test` plays.
+const RUNS: u64 = 3_000;
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name)
+        .ok()
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse().unwrap_or_else(|_| panic!("{name}: not a number: {text}")))
+}
+
+#[test]
+fn every_story_ends_well() {
+    let (first, runs) = (variable("SEED").unwrap_or(1), variable("RUNS").unwrap_or(RUNS));
+    let bundles = bundles::make();
+    let mut totals = world::Totals::default();
+    for seed in first..first + runs {
+        let mut world = world::World::new(seed, &bundles, runs == 1);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.play()));
+        if ended.is_err() {
+            panic!("seed {seed} fails; replay it with: make sim SEED={seed} RUNS=1\n{}", world.last_events());
+        }
+        totals.add(&world.totals);
+    }
+    println!("{runs} stories from seed {first}: {totals:?}");
+    if runs >= RUNS {
+        totals.assert_that_faults_happened();
+    }
+}
