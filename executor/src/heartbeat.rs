@@ -1,6 +1,7 @@
 //! Composes the heartbeat from what was observed.
 
 use agent_api::command::CommandStatus;
+use agent_api::manifest::Manifest;
 use agent_api::heartbeat::{
     AccessInfo, AccessState, ClusterInfo, CommandCounts, ExecutorInfo, ExecutorKind, Heartbeat, OperationState, Platform, PlatformStatus,
 };
@@ -25,6 +26,7 @@ pub(crate) struct Fixed {
 pub(crate) fn compose(
     fixed: &Fixed,
     state: &State,
+    manifest: Option<&Manifest>,
     seen: Option<&ApprovalSeen>,
     observed: &Observed,
     journal_bytes: u64,
@@ -35,8 +37,7 @@ pub(crate) fn compose(
     let count = |status| u32::try_from(state.commands.values().filter(|entry| entry.status == status).count()).unwrap_or(u32::MAX);
     let meta = |value: &Option<String>| value.clone().filter(|_| config.report_infra_meta);
     let cluster = &config.executor.cluster;
-    let bundle = state.platform.pending.as_ref().and_then(|pending| agent_api::manifest::Bundle::parse(pending.manifest.clone()).ok());
-    let components = bundle.map(|bundle| observe::components(bundle.manifest(), observed, operation(status, state))).unwrap_or_default();
+    let components = manifest.map(|manifest| observe::components(manifest, observed, operation(status, state))).unwrap_or_default();
     Heartbeat {
         executor: ExecutorInfo {
             id: config.pcm_infra_uuid,

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use agent_api::approval::Versions;
 use agent_api::frame::{CommandAck, Hello, PROTOCOL, Up};
 use agent_api::heartbeat::Heartbeat;
+use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
 use executor_core::{ApprovalSeen, Effect, Event, Fact, Site, State, step};
 use tokio::sync::{mpsc, watch};
@@ -96,6 +97,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         hello,
         observed,
         seen,
+        pending: None,
         next_beat: Instant::now(),
     };
     running.drive(frames, learned, queries).await
@@ -134,6 +136,8 @@ pub(crate) struct Running {
     hello: watch::Sender<Hello>,
     observed: watch::Receiver<Observed>,
     seen: watch::Receiver<Option<ApprovalSeen>>,
+    /// The pending bundle, read once.
+    pending: Option<Bundle>,
     interval: std::time::Duration,
     next_beat: Instant,
 }
@@ -245,6 +249,8 @@ impl Running {
                 }
             }
             Effect::Publish => {
+                let pending = self.state.platform.pending.as_ref();
+                self.pending = pending.and_then(|pending| Bundle::parse(pending.manifest.clone()).ok());
                 if let Err(error) = self.publish() {
                     warn!("{error}");
                 }
@@ -276,7 +282,8 @@ impl Running {
     pub(crate) fn heartbeat(&self) -> Heartbeat {
         let journal_bytes = Journal::bytes(&self.fixed.config.executor.db_path);
         let (seen, observed) = (self.seen.borrow(), self.observed.borrow());
-        heartbeat::compose(&self.fixed, &self.state, seen.as_ref(), &observed, journal_bytes, jiff::Timestamp::now())
+        let manifest = self.pending.as_ref().map(Bundle::manifest);
+        heartbeat::compose(&self.fixed, &self.state, manifest, seen.as_ref(), &observed, journal_bytes, jiff::Timestamp::now())
     }
 
     /// The state.
