@@ -38,6 +38,12 @@ pub(crate) fn of(object: &Value) -> Result<(String, String), ClusterError> {
     let key = ObjectKey::of(object);
     let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let plain = |text: &str| !text.is_empty() && !text.contains(['/', '?', '#', '%', ' ']) && text != "." && text != "..";
+    let part =
+        |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-');
+    let version = api_version.rsplit('/').next().unwrap_or_default();
+    if api_version.matches('/').count() > 1 || !api_version.split('/').all(part) || version.contains('.') {
+        return Err(ClusterError::Other { about: key.to_string(), code: 0, message: format!("`{api_version}` is not an apiVersion") });
+    }
     if !plain(&key.name) || (!key.namespace.is_empty() && !plain(&key.namespace)) {
         return Err(ClusterError::Other { about: key.to_string(), code: 0, message: "a name or namespace that no URL can hold".into() });
     }
@@ -62,6 +68,14 @@ mod tests {
             assert_eq!(collection(api_version, kind, namespace).unwrap(), path);
         }
         assert!(collection("apps/v1", "DaemonSet", None).is_err());
+    }
+
+    #[test]
+    fn an_api_version_cannot_leave_its_place() {
+        for api_version in ["v1/../v1", "", "/", "apps/v1/x", "v1?force=true", "apps/v1?x=", "..", "apps/..", "Apps/v1"] {
+            let object = json!({"apiVersion": api_version, "kind": "Secret", "metadata": {"name": "a", "namespace": "a"}});
+            assert!(of(&object).is_err(), "{api_version}");
+        }
     }
 
     #[test]

@@ -39,15 +39,33 @@ pub async fn who_am_i(client: &Client) -> Result<String, ClusterError> {
     })
 }
 
+/// Whether somebody else may do this, by any authorizer (`SubjectAccessReview`).
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn may(client: &Client, user: &str, groups: &[String], action: Action<'_>) -> Result<bool, ClusterError> {
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes(action)}});
+    allowed(client, "subjectaccessreviews", &review).await
+}
+
 /// Whether the caller may do this (`SelfSubjectAccessReview`).
 ///
 /// # Errors
 /// See [`ClusterError`].
 pub async fn may_i(client: &Client, action: Action<'_>) -> Result<bool, ClusterError> {
-    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
-        "verb": action.verb, "group": action.group, "resource": action.resource, "subresource": action.subresource,
-        "namespace": action.namespace, "name": action.name}}});
-    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".into();
-    let answer = request::send(client, &Ask::post(path, &review, "SelfSubjectAccessReview".into())).await?;
+    let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes(action)}});
+    allowed(client, "selfsubjectaccessreviews", &review).await
+}
+
+fn attributes(action: Action<'_>) -> Value {
+    json!({"verb": action.verb, "group": action.group, "resource": action.resource, "subresource": action.subresource,
+        "namespace": action.namespace, "name": action.name})
+}
+
+async fn allowed(client: &Client, resource: &str, review: &Value) -> Result<bool, ClusterError> {
+    let about = review.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let answer = request::send(client, &Ask::post(format!("/apis/authorization.k8s.io/v1/{resource}"), review, about)).await?;
     Ok(answer.body.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
 }

@@ -1,10 +1,10 @@
 //! Composes the heartbeat from what was observed.
 
 use agent_api::command::CommandStatus;
-use agent_api::manifest::Manifest;
 use agent_api::heartbeat::{
     AccessInfo, AccessState, ClusterInfo, CommandCounts, ExecutorInfo, ExecutorKind, Heartbeat, OperationState, Platform, PlatformStatus,
 };
+use agent_api::manifest::Manifest;
 use executor_core::{ApprovalSeen, State, platform_status};
 
 use crate::config::Config;

@@ -69,3 +69,29 @@ fn on_runtime(task: impl Future<Output = ExitCode>) -> ExitCode {
         Err(error) => terminal::fail(format_args!("the runtime could not start: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    /// PEM begins with hyphens, so that it must not be taken for another flag.
+    #[test]
+    fn whoever_asks_for_ca_data_takes_pem() {
+        fn walk(command: &clap::Command, seen: &mut Vec<String>) {
+            for argument in command.get_arguments().filter(|argument| argument.get_long() == Some("ca-data")) {
+                assert!(argument.is_allow_hyphen_values_set(), "{} --ca-data", command.get_name());
+                seen.push(command.get_name().to_owned());
+            }
+            command.get_subcommands().for_each(|child| walk(child, seen));
+        }
+        let mut seen = Vec::new();
+        walk(&Arguments::command(), &mut seen);
+        seen.sort();
+        assert_eq!(seen, ["apply", "approve", "grant"]);
+    }
+}

@@ -6,12 +6,30 @@ use std::process::ExitCode;
 
 /// Writes a line of data. A closed pipe (`| head`) is no error.
 pub(crate) fn data(line: impl Display) {
-    let _ = writeln!(std::io::stdout().lock(), "{line}");
+    let _ = writeln!(std::io::stdout().lock(), "{}", escaped(&line.to_string(), &['\n']));
 }
 
 /// Writes a line of talk.
 pub(crate) fn talk(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", escaped(&line.to_string(), &['\n']));
+}
+
+/// Text without what could fool a terminal or a reader: control bytes (but those `allowed`), and characters that are invisible or turn
+/// the direction of writing. Names and messages come from manifests, charts and clusters.
+pub(crate) fn escaped(text: &str, allowed: &[char]) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            || matches!(c, '\u{e0000}'..='\u{e007f}')
+    };
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        if hidden(c) && !allowed.contains(&c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+        out
+    })
 }
 
 /// Writes `error: …` and gives the exit code for it.
@@ -37,4 +55,15 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_fool_a_terminal_is_shown_and_not_obeyed() {
+        assert_eq!(escaped("a\u{1b}[2J\r\n\tb", &['\n']), "a\\u{1b}[2J\\u{d}\n\\u{9}b");
+        assert_eq!(escaped("a\n\u{202e}b\u{61c}\u{e0041}é", &[]), "a\\u{a}\\u{202e}b\\u{61c}\\u{e0041}é");
+    }
 }

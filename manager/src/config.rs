@@ -141,3 +141,6 @@ impl File {
         parsed.map_err(|error| ConfigError::Parse { path: path.to_owned(), problem: error.to_string() })
     }
 }
+
+/// How far an executor's journal may be ahead of this store, which may be an older copy of itself.
+pub const SEQUENCE_AHEAD: i64 = 1_000_000;

@@ -13,6 +13,7 @@ use http::Request;
 use kube::Client;
 use kube::core::WatchEvent;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::rule::{Readiness, judge};
 use crate::error::ClusterError;
@@ -24,6 +25,8 @@ use crate::resource;
 const WATCH: Duration = Duration::from_secs(60);
 /// A watch that is silent for longer has lost its connection.
 const SILENCE: Duration = Duration::from_secs(75);
+/// How long a denial is taken for an API server that has just started and has not read its roles yet, or for rights on their way.
+const SETTLING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -127,6 +130,8 @@ struct Follow {
     object: Value,
     state: State,
     pause: Duration,
+    /// Since when reading or watching is denied; until a watch is open again.
+    denied_since: Option<Instant>,
 }
 
 enum State {
@@ -143,7 +148,7 @@ enum State {
 /// All news of one object, until it is ready, failed or gone.
 fn follow(client: Client, object: Value) -> BoxStream<'static, (ObjectKey, Result<Seen, ClusterError>)> {
     let key = ObjectKey::of(&object);
-    let start = Follow { client, object, state: State::Read, pause: FIRST_PAUSE };
+    let start = Follow { client, object, state: State::Read, pause: FIRST_PAUSE, denied_since: None };
     stream::unfold(start, move |mut follow| {
         let key = key.clone();
         async move {
@@ -177,6 +182,7 @@ impl Follow {
             State::Read => self.read().await,
             State::Open(version) => match self.open(&version).await {
                 Ok(events) => {
+                    self.denied_since = None;
                     self.state = State::Watch(events);
                     None
                 }
@@ -198,7 +204,18 @@ impl Follow {
                 self.state = State::Pause;
                 Some(Ok(Seen::Waiting(error.to_string())))
             }
-            Err(error) => Some(Err(error)),
+            Err(error) => Some(self.denied(error)),
+        }
+    }
+
+    /// A denial may pass; every other answer ends the wait.
+    fn denied(&mut self, error: ClusterError) -> Result<Seen, ClusterError> {
+        let since = *self.denied_since.get_or_insert_with(Instant::now);
+        if matches!(error, ClusterError::Forbidden { .. }) && since.elapsed() < SETTLING {
+            self.state = State::Pause;
+            Ok(Seen::Waiting(error.to_string()))
+        } else {
+            Err(error)
         }
     }
 
@@ -236,16 +253,82 @@ impl Follow {
         }
     }
 
-    /// A watch that cannot be opened or broke: an answer (401, 403) ends the wait, everything else begins again with a read.
+    /// A watch that cannot be opened or broke: an answer (401, 403) is judged as that of a read, everything else begins again with one.
     fn broken(&mut self, error: kube::Error) -> Option<Result<Seen, ClusterError>> {
         let about = format!("watch of {}", ObjectKey::of(&self.object));
         if let kube::Error::Api(status) = &error
             && matches!(status.code, 401 | 403)
         {
-            return Some(Err(ClusterError::of(&about, status, false)));
+            return Some(self.denied(ClusterError::of(&about, status, false)));
         }
         tracing::debug!(error = chain(&error), about, "the watch begins again");
         self.state = State::Pause;
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Response, StatusCode};
+    use kube::client::Body;
+    use serde_json::json;
+
+    /// An API server that answers the n-th request by a function of n and whether it is a watch.
+    fn server(answer: impl Fn(u32, bool) -> (u16, Value) + Send + Sync + 'static) -> Client {
+        let (answer, count) = (std::sync::Arc::new(answer), std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0)));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let (status, body) = answer(n, request.uri().query().is_some_and(|query| query.contains("watch=true")));
+            let response =
+                Response::builder().status(StatusCode::from_u16(status).unwrap()).body(Body::from(body.to_string().into_bytes()));
+            async move { Ok::<_, std::io::Error>(response.unwrap()) }
+        });
+        Client::new(service, "default")
+    }
+
+    fn status(code: u16, reason: &str) -> (u16, Value) {
+        let message = format!("{reason} in words");
+        (code, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}))
+    }
+
+    fn map() -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b", "resourceVersion": "1"}})
+    }
+
+    fn job() -> Value {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "namespace": "b", "resourceVersion": "1"}})
+    }
+
+    async fn waited(client: Client, object: Value) -> (Result<(), WaitError>, Duration) {
+        let began = Instant::now();
+        let ended = wait(&client, &[object], Duration::from_secs(600), |_, _| {}).await;
+        (ended, began.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denial_that_passes_does_not_end_the_wait() {
+        let client = server(|n, _| if n < 4 { status(403, "Forbidden") } else { (200, map()) });
+        let (ended, _) = waited(client, map()).await;
+        assert_eq!(ended, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_denial_that_stays_ends_it() {
+        let denied = |n: &Result<(), WaitError>| matches!(n, Err(WaitError::Cluster(ClusterError::Forbidden { .. })));
+        let reads = server(|_, _| status(403, "Forbidden"));
+        let watches = server(|_, watch| if watch { status(403, "Forbidden") } else { (200, job()) });
+        for client in [reads, watches] {
+            let (ended, after) = waited(client, job()).await;
+            assert!(denied(&ended), "{ended:?}");
+            assert!(after >= SETTLING && after < SETTLING * 2, "{after:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_credential_that_is_not_taken_ends_it_at_once() {
+        let (ended, after) = waited(server(|_, _| status(401, "Unauthorized")), map()).await;
+        assert!(matches!(ended, Err(WaitError::Cluster(ClusterError::Unauthorized { .. }))), "{ended:?}");
+        assert!(after < Duration::from_secs(1), "{after:?}");
     }
 }

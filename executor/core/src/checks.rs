@@ -51,6 +51,12 @@ impl Approved {
         self.install_id
     }
 
+    /// The approval's end, by which a write that is under way must be over.
+    #[must_use]
+    pub fn expires_at(&self) -> jiff::Timestamp {
+        self.expires_at
+    }
+
     /// Asked before every write, by the executor's own clock and without grace.
     ///
     /// # Errors
@@ -138,36 +144,40 @@ fn annotation<'a>(live: &'a Value, key: &str) -> Option<&'a str> {
     live.get("metadata")?.get("annotations")?.get(key)?.as_str()
 }
 
-/// The path of the first value that the rendering sets and the live object does not hold. A webhook's `caBundle` is left out: another
-/// writer fills it. Empty values that the API server drops count as held.
+/// The path of the first value that the rendering sets and the live object does not hold. Left out are a webhook's `caBundle`, which
+/// another writer fills, and the rules of an aggregated role, which the cluster fills. A field with its type's zero value (false, 0,
+/// empty) may be absent: the API server drops such fields where they are optional, and absent means the same.
 fn first_difference(rendered: &Value, live: &Value, path: String) -> Option<String> {
     match (rendered, live) {
-        (Value::Object(wanted), Value::Object(found)) => wanted.iter().find_map(|(key, value)| {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-            match found.get(key) {
-                _ if key == "caBundle" => None,
-                Some(found) => first_difference(value, found, path),
-                None if is_empty(value) => None,
-                None => Some(path),
-            }
-        }),
+        (Value::Object(wanted), Value::Object(found)) => {
+            let aggregated = wanted.get("aggregationRule").is_some_and(|rule| !is_zero(rule));
+            wanted.iter().find_map(|(key, value)| {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                match found.get(key) {
+                    _ if key == "caBundle" || (aggregated && key == "rules") => None,
+                    Some(found) => first_difference(value, found, path),
+                    None if is_zero(value) => None,
+                    None => Some(path),
+                }
+            })
+        }
         (Value::Array(wanted), Value::Array(found)) if wanted.len() == found.len() => {
             wanted.iter().zip(found).enumerate().find_map(|(i, (value, found))| first_difference(value, found, format!("{path}[{i}]")))
         }
-        (wanted, found) if wanted == found || (is_empty(wanted) && is_empty(found)) => None,
-        // Quantities and the like come back in one form only where they were so written; numbers are compared as such.
+        (wanted, found) if wanted == found || (is_zero(wanted) && is_zero(found)) => None,
         (Value::Number(wanted), Value::Number(found)) if wanted.as_f64() == found.as_f64() => None,
         _ => Some(path),
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+fn is_zero(value: &Value) -> bool {
     match value {
-        Value::Null => true,
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(is_empty),
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::Object(map) => map.values().all(is_zero),
     }
 }
 
@@ -189,7 +199,14 @@ mod tests {
         check(json!({"rules": []}), json!({}), None);
         check(json!({"rules": []}), json!({"rules": [{"verbs": ["*"]}]}), Some("rules"));
         check(json!({"x": "y"}), json!({}), Some("x"));
-        check(json!({"x": false}), json!({}), Some("x"));
+        check(json!({"x": false, "priority": 0, "deprecated": null}), json!({}), None);
+        check(json!({"x": true}), json!({}), Some("x"));
+        check(json!({"x": false}), json!({"x": true}), Some("x"));
+        check(json!({"priority": 0}), json!({"priority": 1}), Some("priority"));
+        check(json!({"columns": [{"name": "a", "priority": 0}]}), json!({"columns": [{"name": "a"}]}), None);
+        let filled = json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, "rules": [{"verbs": ["get"]}]});
+        check(json!({"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}, "rules": []}), filled.clone(), None);
+        check(json!({"rules": []}), filled, Some("rules"));
         check(
             json!({"clientConfig": {"caBundle": "", "service": {"name": "s"}}}),
             json!({"clientConfig": {"caBundle": "QQ==", "service": {"name": "s"}}}),

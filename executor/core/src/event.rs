@@ -45,8 +45,8 @@ pub enum Fact {
     Images(Result<Vec<String>, String>),
     /// A Job of the bundle has completed.
     JobDone(ObjectKey),
-    /// A component is applied and ready.
-    Applied(Result<Vec<ObjectOutcome>, ApplyError>),
+    /// A component is applied and ready, or is not; with what was written either way.
+    Applied(Vec<ObjectOutcome>, Result<(), ApplyError>),
 }
 
 /// What a token bundle says without its secret.

@@ -22,5 +22,5 @@ pub use event::{ApplyError, Event, Fact, ReadError, TokenBundle, TokenBundleErro
 pub use record::{Outcome, Record, Stage};
 pub use state::{Entry, Failure, Pending, PlatformRecord, Site, State};
 pub use status::{ApprovalSeen, platform_status};
-pub use step::step;
+pub use step::{MAX_SEQUENCE, step};
 pub use transition::{Journal, Transition};

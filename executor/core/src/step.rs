@@ -15,6 +15,10 @@ use crate::state::{Pending, State};
 use crate::sync::{self, Sync};
 use crate::transition::Transition;
 
+/// Highest sequence that is taken. One beyond it is no place in any order that a manager could have reached; taken, it would make every
+/// later command look old, so the command is not acknowledged at all.
+pub const MAX_SEQUENCE: u64 = 1 << 62;
+
 /// What follows from an event at a time. The state changes, and the effects are had, by [`Transition::commit`].
 pub fn step(state: &State, event: Event, now: jiff::Timestamp) -> Transition {
     match event {
@@ -37,6 +41,9 @@ fn on_command(state: &State, command: Command, now: jiff::Timestamp) -> Transiti
     if let Some(entry) = state.commands.get(&id) {
         let again = entry.result.as_ref().map(|_| Effect::Deliver(id));
         return Transition::default().then(Effect::Acknowledge(id)).then_all(again);
+    }
+    if command.sequence > MAX_SEQUENCE {
+        return Transition::default();
     }
     let staged = stage(state, &command, now);
     let publishes = staged.as_ref().map(|_| [Effect::Publish, Effect::Beat]).into_iter().flatten();

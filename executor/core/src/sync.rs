@@ -92,8 +92,9 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
         (Phase::Applying { approved, .. }, Fact::JobDone(job)) => {
             return Transition::record(Record::JobDone { install_id: approved.install_id(), job });
         }
-        (Phase::Applying { approved, component, outcomes }, Fact::Applied(result)) => {
-            on_applied(state, sync, approved, *component, outcomes, result, now)
+        (Phase::Applying { approved, component, outcomes }, Fact::Applied(applied, result)) => {
+            let outcomes = [outcomes.as_slice(), &applied].concat();
+            return on_applied(state, sync, approved, *component, outcomes, result, now);
         }
         (
             Phase::TokenBundle
@@ -105,7 +106,7 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
             _late,
         ) => return Transition::default(),
     };
-    next.unwrap_or_else(|end| finish_badly(state, sync, end, now))
+    next.unwrap_or_else(|end| finish_badly(state, sync, end, Vec::new(), now))
 }
 
 fn on_token_bundle(sync: &Sync, result: Result<TokenBundle, TokenBundleError>, now: jiff::Timestamp) -> Result<Transition, End> {
@@ -184,21 +185,23 @@ fn on_applied(
     sync: &Sync,
     approved: &Arc<Approved>,
     component: usize,
-    outcomes: &[ObjectOutcome],
-    result: Result<Vec<ObjectOutcome>, ApplyError>,
+    outcomes: Vec<ObjectOutcome>,
+    result: Result<(), ApplyError>,
     now: jiff::Timestamp,
-) -> Result<Transition, End> {
-    let applied = result.map_err(|error| match error {
-        ApplyError::Expired => End::Refused("the approval expired during the sync; what is applied stays".into()),
-        ApplyError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
-        ApplyError::Other(problem) => {
-            let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string()).unwrap_or_default();
-            End::Failed(format!("component {name}: {problem}"))
-        }
-    })?;
-    let outcomes = [outcomes, &applied].concat();
+) -> Transition {
+    if let Err(error) = result {
+        let end = match error {
+            ApplyError::Expired => End::Refused("the approval expired during the sync; what is applied stays".into()),
+            ApplyError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
+            ApplyError::Other(problem) => {
+                let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string()).unwrap_or_default();
+                End::Failed(format!("component {name}: {problem}"))
+            }
+        };
+        return finish_badly(state, sync, end, outcomes, now);
+    }
     if component + 1 < sync.bundle.manifest().components.len() {
-        return Ok(apply(state, Transition::default(), sync, approved, component + 1, outcomes).then(Effect::Beat));
+        return apply(state, Transition::default(), sync, approved, component + 1, outcomes).then(Effect::Beat);
     }
     let count = |outcome| outcomes.iter().filter(|object| object.outcome == outcome).count();
     let result = format!(
@@ -210,7 +213,7 @@ fn on_applied(
         count(ObjectResult::Unchanged),
     );
     let result = CommandResult { id: sync.id, status: CommandStatus::Completed, result, objects: outcomes };
-    Ok(finish(result, Outcome::Synced(sync.sha256().clone()), now))
+    finish(result, Outcome::Synced(sync.sha256().clone()), now)
 }
 
 fn read_error(error: ReadError) -> End {
@@ -220,13 +223,8 @@ fn read_error(error: ReadError) -> End {
     }
 }
 
-fn finish_badly(state: &State, sync: &Sync, end: End, now: jiff::Timestamp) -> Transition {
-    let objects = match &sync.phase {
-        Phase::Applying { outcomes, .. } => outcomes.clone(),
-        Phase::TokenBundle | Phase::Account { .. } | Phase::Rendering { .. } | Phase::Permissions { .. } | Phase::Images { .. } => {
-            Vec::new()
-        }
-    };
+/// `objects` is what was written before.
+fn finish_badly(state: &State, sync: &Sync, end: End, objects: Vec<ObjectOutcome>, now: jiff::Timestamp) -> Transition {
     let (message, outcome) = match end {
         End::Refused(reason) => {
             let message = format!("platform sync refused: {reason}; {}", hint::approve(state, sync.sha256()));

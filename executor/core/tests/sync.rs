@@ -164,7 +164,7 @@ impl World {
                 let name = approved.bundle().manifest().components[component].name.to_string();
                 let objects = approved.judged().workload().iter().filter(|object| object.component.as_deref() == Some(&name));
                 let outcomes = objects.map(|object| ObjectOutcome { key: object.key(), outcome: ObjectResult::Created }).collect();
-                (format!("apply {name}"), Some(Event::Sync(id, Fact::Applied(self.apply.clone().map(|()| outcomes)))))
+                (format!("apply {name}"), Some(Event::Sync(id, Fact::Applied(outcomes, self.apply.clone()))))
             }
         };
         self.seen.push(note);
@@ -404,8 +404,8 @@ fn expiry_in_the_middle_stops_with_the_hint() {
     world.apply = Err(ApplyError::Expired);
     world.take(Event::Command(sync(1)));
     assert!(world.result(1).1.contains("expired during the sync; what is applied stays") && world.result(1).1.ends_with(&hint()));
-    let approved_until = world.approval.as_ref().unwrap().expires_at();
-    assert_eq!(approved_until, at(7200));
+    let objects = &world.state.commands[&id(1)].result.as_ref().unwrap().objects;
+    assert_eq!(objects.len(), 1, "what was written before is told");
 }
 
 #[test]
@@ -415,4 +415,13 @@ fn a_deadline_and_an_unknown_action_are_failures_of_the_command() {
     assert!(world.result(1).1.contains("deadline passed"));
     world.take(Event::Command(Command { action: "dance".into(), ..sync(2) }));
     assert!(world.result(2).1.contains("does not know the action \"dance\""));
+}
+
+#[test]
+fn a_sequence_beyond_any_order_is_not_taken() {
+    let mut world = World::approved();
+    world.take(Event::Command(Command { sequence: MAX_SEQUENCE + 1, ..sync(1) }));
+    assert_eq!((world.seen.len(), world.journal.records.len(), world.state.platform.last_sequence), (0, 0, 0));
+    world.take(Event::Command(Command { sequence: MAX_SEQUENCE, ..sync(1) }));
+    assert_eq!(world.result(1).0, CommandStatus::Completed);
 }

@@ -53,6 +53,14 @@ pub(crate) enum SessionError {
     /// Nothing was received for [`DEAD`].
     #[error("nothing was received for {DEAD:?}; the link is dead")]
     Dead,
+    /// Closed before the welcome.
+    #[error("the manager closed the connection before its welcome: {code} {reason}")]
+    Closed {
+        /// WebSocket close code.
+        code: u16,
+        /// The manager's words.
+        reason: String,
+    },
     /// The first frame was not a welcome.
     #[error("the manager's first frame was not a welcome")]
     NoWelcome,
@@ -108,7 +116,10 @@ async fn open(signed: &Signed, hello: Hello) -> Result<(Socket, agent_api::frame
                 };
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Binary(_) | Message::Close(_) | Message::Frame(_))) | None => return Err(SessionError::NoWelcome),
+            Some(Ok(Message::Close(Some(close)))) => {
+                return Err(SessionError::Closed { code: close.code.into(), reason: close.reason.to_string() });
+            }
+            Some(Ok(Message::Binary(_) | Message::Close(None) | Message::Frame(_))) | None => return Err(SessionError::NoWelcome),
             Some(Err(error)) => return Err(SessionError::Socket(error)),
         }
     }

@@ -109,6 +109,17 @@ impl AccessFolder {
         })
     }
 
+    /// Sees that a bundle `name` could be built here, and leaves nothing.
+    pub(crate) fn probe(&self, name: &str) -> Result<(), AccessFolderError> {
+        let temporary = format!(".{name}-{}", uuid::Uuid::new_v4().simple());
+        let at = |doing| {
+            let path = self.path.join(&temporary);
+            move |source| AccessFolderError::Folder { path, doing, source }
+        };
+        rustix::fs::mkdirat(&self.dir, &*temporary, Mode::RWXU).map_err(at("cannot be created"))?;
+        rustix::fs::unlinkat(&self.dir, &*temporary, AtFlags::REMOVEDIR).map_err(at("cannot be removed"))
+    }
+
     fn fill(&self, temporary: &str, files: &[(&str, &[u8])]) -> Result<(), AccessFolderError> {
         let folder = self.path.join(temporary);
         let failed = |doing| {
@@ -249,6 +260,19 @@ mod tests {
         assert!(folder.exchange("_platform", &[("token", b"two"), ("token", b"three")]).is_err());
         assert_eq!(entries(root.path()), ["_platform"]);
         assert_eq!(folder.read(Some("_platform"), "token", 10).unwrap(), Some(b"one".to_vec()));
+    }
+
+    #[test]
+    fn a_folder_that_takes_nothing_is_seen_before() {
+        let root = tempfile::tempdir().unwrap();
+        AccessFolder::open(root.path()).unwrap().probe("_platform").unwrap();
+        assert!(entries(root.path()).is_empty(), "nothing is left");
+        let gone = root.path().join("gone");
+        std::fs::create_dir(&gone).unwrap();
+        let folder = AccessFolder::open(&gone).unwrap();
+        std::fs::remove_dir(&gone).unwrap();
+        assert!(folder.probe("_platform").is_err());
+        assert!(AccessFolder::open_or_create(Path::new("/proc/clicklink/access")).is_err());
     }
 
     #[test]

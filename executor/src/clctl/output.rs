@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
-use crate::terminal::{data, fail, stdout_is_terminal};
+use crate::terminal::{data, escaped, fail, stdout_is_terminal};
 
 /// How data is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,7 +56,7 @@ fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header.to_vec());
     for row in rows {
-        table.add_row(row);
+        table.add_row(row.iter().map(|cell| escaped(cell, &[])));
     }
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }

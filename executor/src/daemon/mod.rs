@@ -98,6 +98,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
         observed,
         seen,
         pending: None,
+        unpublished: false,
         next_beat: Instant::now(),
     };
     running.drive(frames, learned, queries).await
@@ -138,6 +139,8 @@ pub(crate) struct Running {
     seen: watch::Receiver<Option<ApprovalSeen>>,
     /// The pending bundle, read once.
     pending: Option<Bundle>,
+    /// Whether the pending document is older than the journal.
+    unpublished: bool,
     interval: std::time::Duration,
     next_beat: Instant,
 }
@@ -166,7 +169,12 @@ impl Running {
                     self.beat();
                 },
                 changed = self.observed.changed() => if changed.is_ok() { self.on_observation() },
-                _ = redelivery.tick() => self.take(Event::Tick).await,
+                _ = redelivery.tick() => {
+                    self.take(Event::Tick).await;
+                    if self.unpublished {
+                        self.publish();
+                    }
+                }
                 () = tokio::time::sleep_until(self.next_beat) => self.beat(),
                 _ = terminate.recv() => break,
                 _ = tokio::signal::ctrl_c() => break,
@@ -196,9 +204,7 @@ impl Running {
         let uid = self.observed.borrow_and_update().cluster.uid.clone();
         if self.hello.borrow().cluster_uid != uid {
             self.hello.send_modify(|hello| hello.cluster_uid = uid);
-            if let Err(error) = self.publish() {
-                warn!("{error}");
-            }
+            self.publish();
         }
         // At most one a second, however fast a rollout goes.
         self.next_beat = self.next_beat.min(Instant::now() + std::time::Duration::from_secs(1));
@@ -251,9 +257,7 @@ impl Running {
             Effect::Publish => {
                 let pending = self.state.platform.pending.as_ref();
                 self.pending = pending.and_then(|pending| Bundle::parse(pending.manifest.clone()).ok());
-                if let Err(error) = self.publish() {
-                    warn!("{error}");
-                }
+                self.publish();
             }
             Effect::Beat => self.beat(),
             Effect::Continue => return Some(Event::Continue),
@@ -264,9 +268,15 @@ impl Running {
         None
     }
 
-    fn publish(&self) -> std::io::Result<()> {
+    /// Rewrites the pending document; a failure is told and tried again, since a person would read, and approve, the former one.
+    fn publish(&mut self) {
         let uid = self.observed.borrow().cluster.uid.clone();
-        pending_file::write(&self.fixed.config.pending_file(), self.state.platform.pending.as_deref(), uid)
+        let path = self.fixed.config.pending_file();
+        let written = pending_file::write(&path, self.state.platform.pending.as_deref(), uid);
+        if let Err(error) = &written {
+            warn!("the pending bundle could not be written to {}: {error}; it is tried again", path.display());
+        }
+        self.unpublished = written.is_err();
     }
 
     fn beat(&mut self) {

@@ -3,6 +3,7 @@
 use agent_api::heartbeat::{ComponentState, Health, OperationState, SecurityState, State};
 use agent_api::keys;
 use agent_api::manifest::{Component, Manifest};
+use executor_core::bundle::same_image;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 
@@ -15,10 +16,10 @@ const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// One entry for each component of the pending bundle, in its order.
 pub(crate) fn components(manifest: &Manifest, observed: &Observed, operation: OperationState) -> Vec<ComponentState> {
-    manifest.components.iter().map(|component| one(component, observed, operation)).collect()
+    manifest.components.iter().map(|component| one(manifest, component, observed, operation)).collect()
 }
 
-fn one(component: &Component, observed: &Observed, operation_state: OperationState) -> ComponentState {
+fn one(manifest: &Manifest, component: &Component, observed: &Observed, operation_state: OperationState) -> ComponentState {
     let unknown = ComponentState {
         name: component.name.clone(),
         chart_version: None,
@@ -34,10 +35,12 @@ fn one(component: &Component, observed: &Observed, operation_state: OperationSta
         observed_at: None,
     };
     let (Some(all), true) = (&observed.deployments, observed.cluster.reachable) else { return unknown };
-    let mine: Vec<&Deployment> = all
-        .values()
-        .filter(|deployment| deployment.labels().get(keys::COMPONENT).map(String::as_str) == Some(component.name.as_str()))
-        .collect();
+    // Labels alone can be put on any object of any namespace.
+    let is_mine = |deployment: &&Deployment| {
+        let named = deployment.labels().get(keys::COMPONENT).map(String::as_str) == Some(component.name.as_str());
+        named && deployment.namespace().is_some_and(|namespace| manifest.namespaces.iter().any(|listed| listed.as_str() == namespace))
+    };
+    let mine: Vec<&Deployment> = all.values().filter(is_mine).collect();
     if mine.is_empty() {
         return ComponentState {
             message: Some("no workload of it is in the cluster".into()),
@@ -58,7 +61,7 @@ fn one(component: &Component, observed: &Observed, operation_state: OperationSta
         app_version: mine.iter().find_map(|deployment| deployment.labels().get(VERSION_LABEL).cloned()),
         state: Some(state(&mine, stuck.is_some(), ready, desired)),
         health: health(ready, desired),
-        security_state: if images.iter().all(|image| component.images.contains(image)) {
+        security_state: if images.iter().all(|image| component.images.iter().any(|listed| same_image(listed, image))) {
             SecurityState::Compliant
         } else {
             SecurityState::NonCompliant
@@ -125,7 +128,7 @@ mod tests {
 
     fn deployment(image: &str, replicas: u32, status: Value) -> Deployment {
         serde_json::from_value(json!({
-            "metadata": {"name": "d", "namespace": "n", "generation": 2, "labels": {
+            "metadata": {"name": "d", "namespace": "clickhouse-platform", "generation": 2, "labels": {
                 "clicklink.io/component": "snapshot-controller", "helm.sh/chart": "snapshot-controller-4.1.0", "app.kubernetes.io/version": "8.2.0"}},
             "spec": {"replicas": replicas, "selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": image}]}}},
             "status": status,
@@ -164,6 +167,11 @@ mod tests {
             json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "gave up"}]);
         check(Some(deployment(IMAGE, 2, dead)), Some(State::Failed), Health::Critical, SecurityState::Compliant);
         assert_eq!(look(Some(vec![])).state, None);
+        let tagged = IMAGE.replace('@', ":v1@");
+        check(Some(deployment(&tagged, 2, ready(2))), Some(State::Started), Health::Ok, SecurityState::Compliant);
+        let mut elsewhere = deployment("evil@sha256:00", 2, ready(2));
+        elsewhere.metadata.namespace = Some("default".into());
+        assert_eq!(look(Some(vec![elsewhere])).state, None, "a label in another namespace is nobody's");
         let found = look(Some(vec![deployment(IMAGE, 2, ready(2))]));
         assert_eq!(
             (found.chart_version.as_deref(), found.app_version.as_deref(), found.ready, found.desired),

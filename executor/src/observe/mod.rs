@@ -24,6 +24,10 @@ use crate::terminal::chain;
 
 /// Pause before the cluster is tried again after an error; also how often a missing access bundle is looked for.
 const RETRY: Duration = Duration::from_secs(5);
+/// A watch on which nothing comes is no proof that anybody is there: after so long without news the API server is asked something small.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// How long it may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
 
 /// All that was observed.
 #[derive(Clone)]
@@ -71,13 +75,14 @@ async fn observe(access: &Access, connection: cluster::connect::Connection, send
     let fingerprint = access.fingerprint();
     if let Err(error) = greet(&connection, sender).await {
         warn!("cluster: {}", chain(&error));
-        sender.send_modify(unreachable);
-        return;
+        let unauthorized = matches!(error, cluster::ClusterError::Unauthorized { .. });
+        return sender.send_modify(if unauthorized { expired } else { unreachable });
     }
     let labels = format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLATFORM);
     let api: Api<Deployment> = Api::all(connection.client.clone());
     let mut events = watcher(api, watcher::Config::default().labels(&labels)).boxed();
     let mut listed = BTreeMap::new();
+    let mut heard = tokio::time::Instant::now();
     loop {
         let next = tokio::time::timeout(RETRY, events.next()).await;
         if access.fingerprint() != fingerprint {
@@ -85,23 +90,61 @@ async fn observe(access: &Access, connection: cluster::connect::Connection, send
             return;
         }
         match next {
-            Err(_quiet) => {}
+            Err(_quiet) if heard.elapsed() < SIGN_OF_LIFE => {}
+            Err(_quiet) => {
+                let lives = tokio::time::timeout(ANSWER, cluster::inventory::cluster_uid(&connection.client)).await;
+                match lives {
+                    Ok(Ok(_)) => sender.send_modify(seen),
+                    Ok(Err(cluster::ClusterError::Unauthorized { .. })) => return sender.send_modify(expired),
+                    Ok(Err(error)) => {
+                        warn!("cluster: {}", chain(&error));
+                        sender.send_modify(unreachable);
+                    }
+                    Err(_slow) => sender.send_modify(unreachable),
+                }
+                heard = tokio::time::Instant::now();
+            }
             Ok(None) => return,
             Ok(Some(Err(error))) => {
                 warn!("cluster: {}", chain(&error));
                 sender.send_modify(unreachable);
-                if matches!(&error, watcher::Error::InitialListFailed(kube::Error::Api(status)) if status.code == 401) {
-                    sender.send_modify(|observed| observed.access = AccessState::Expired);
-                    return;
+                if is_unauthorized(&error) {
+                    return sender.send_modify(expired);
                 }
             }
-            Ok(Some(Ok(event))) => sender.send_modify(|observed| take(observed, &mut listed, event)),
+            Ok(Some(Ok(event))) => {
+                heard = tokio::time::Instant::now();
+                sender.send_modify(|observed| take(observed, &mut listed, event));
+            }
         }
     }
 }
 
 fn unreachable(observed: &mut Observed) {
     observed.cluster.reachable = false;
+}
+
+/// The API server does not take the token any more: nothing can be read, and nobody else may read with it.
+fn expired(observed: &mut Observed) {
+    observed.access = AccessState::Expired;
+    observed.client = None;
+    unreachable(observed);
+}
+
+fn seen(observed: &mut Observed) {
+    observed.cluster.reachable = true;
+    observed.observed_at = Some(jiff::Timestamp::now());
+    observed.cluster.observed_at = observed.observed_at;
+}
+
+fn is_unauthorized(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code == 401,
+        watcher::Error::WatchError(status) => status.code == 401,
+        _ => false,
+    }
 }
 
 async fn greet(connection: &cluster::connect::Connection, sender: &watch::Sender<Observed>) -> Result<(), cluster::ClusterError> {
@@ -131,7 +174,5 @@ fn take(observed: &mut Observed, listed: &mut BTreeMap<(String, String), Deploym
         watcher::Event::Apply(deployment) => drop(observed.deployments.get_or_insert_default().insert(key(&deployment), deployment)),
         watcher::Event::Delete(deployment) => drop(observed.deployments.get_or_insert_default().remove(&key(&deployment))),
     }
-    observed.cluster.reachable = true;
-    observed.observed_at = Some(jiff::Timestamp::now());
-    observed.cluster.observed_at = observed.observed_at;
+    seen(observed);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use agent_api::frame::{CommandProgress, ObjectOutcome, Up};
@@ -9,22 +10,19 @@ use agent_api::name::CommandId;
 use agent_api::names::{FIELD_MANAGER_EXECUTOR, SCOPE_GUARD};
 use agent_api::object::ObjectKey;
 use cluster::object::Apply;
-use cluster::readiness;
+use cluster::readiness::{self, WaitError};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Phase, Wave};
 use executor_core::{ApplyError, Approved, Expired, Fact};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use serde_json::Value;
+use tokio::sync::mpsc;
 
-use super::{CONCURRENCY, Worker};
+use super::{CONCURRENCY, PAUSE, PROPAGATION, Worker};
 use crate::terminal::chain;
 
 /// How long a component may take to get ready, and a hook to complete.
 const READY: Duration = Duration::from_secs(15 * 60);
-/// How long a denial is taken for rights that have not reached every API server yet.
-const PROPAGATION: Duration = Duration::from_secs(30);
-/// Pause between tries of a denied write.
-const PAUSE: Duration = Duration::from_secs(1);
 /// `command_progress` frames are sent at most so often.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -40,30 +38,59 @@ pub(crate) struct Task {
     pub(crate) jobs_done: BTreeSet<ObjectKey>,
 }
 
-pub(super) async fn component(worker: &Worker, client: Client, task: Task) -> Result<Vec<ObjectOutcome>, ApplyError> {
+/// Applies and waits; `written` holds what was written, also where it fails.
+pub(super) async fn component(worker: &Worker, client: Client, task: Task, written: &mut Vec<ObjectOutcome>) -> Result<(), ApplyError> {
     let components = &task.approved.bundle().manifest().components;
     let name = components.get(task.component).map(|component| component.name.to_string()).unwrap_or_default();
     let mut progress = Progress::new(worker, &task, components.len());
-    let mut outcomes = Vec::new();
     let mut to_watch = Vec::new();
     for wave in task.approved.judged().waves(&name) {
         let todo: Vec<ObjectKey> = wave.objects.iter().map(|object| object.key()).filter(|key| !task.jobs_done.contains(key)).collect();
-        let applied: Vec<(ObjectOutcome, Value)> = futures::stream::iter(todo)
-            .map(|key| write(client.clone(), Arc::clone(&task.approved), key))
-            .buffered(CONCURRENCY)
-            .try_collect()
-            .await?;
-        let watched = applied.iter().filter(|(outcome, _)| outcome.key.kind == "Deployment" || outcome.key.kind == "Job");
-        let live: Vec<Value> = watched.map(|(_, live)| live.clone()).collect();
-        outcomes.extend(applied.into_iter().map(|(outcome, _)| outcome));
+        let live = write_all(&client, &task.approved, todo, written).await?;
         if is_hook(&wave) {
             wait(worker, &client, &task, &live, &mut progress).await?;
         } else {
             to_watch.extend(live);
         }
     }
-    wait(worker, &client, &task, &to_watch, &mut progress).await?;
-    Ok(outcomes)
+    wait(worker, &client, &task, &to_watch, &mut progress).await
+}
+
+/// The writes of a wave, side by side. After a failure no further one begins; what is under way ends and is told. Answers with the live
+/// objects whose readiness is waited for.
+async fn write_all(
+    client: &Client,
+    approved: &Arc<Approved>,
+    keys: Vec<ObjectKey>,
+    written: &mut Vec<ObjectOutcome>,
+) -> Result<Vec<Value>, ApplyError> {
+    let failed = AtomicBool::new(false);
+    let writes: Vec<_> = keys
+        .into_iter()
+        .map(|key| async {
+            if failed.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let result = write(client, approved, key).await;
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            result.map(Some)
+        })
+        .collect();
+    let mut results = futures::stream::iter(writes).buffered(CONCURRENCY);
+    let (mut live, mut first_error) = (Vec::new(), None);
+    while let Some(result) = results.next().await {
+        match result {
+            Ok(None) => {}
+            Ok(Some((outcome, object))) => {
+                if matches!(outcome.key.kind.as_str(), "Deployment" | "Job") {
+                    live.push(object);
+                }
+                written.push(outcome);
+            }
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    first_error.map_or(Ok(live), Err)
 }
 
 fn is_hook(wave: &Wave) -> bool {
@@ -73,13 +100,18 @@ fn is_hook(wave: &Wave) -> bool {
     }
 }
 
-/// One write. The approval's end is asked before each try; a denial is tried again while rights may still be on their way.
-async fn write(client: Client, approved: Arc<Approved>, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
+/// One write. The approval's end is asked before each try, and ends a try that is under way; a denial is tried again while rights may
+/// still be on their way.
+async fn write(client: &Client, approved: &Approved, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
     let started = Instant::now();
     loop {
-        let writable = approved.writable(jiff::Timestamp::now()).map_err(|Expired| ApplyError::Expired)?;
+        let now = jiff::Timestamp::now();
+        let writable = approved.writable(now).map_err(|Expired| ApplyError::Expired)?;
+        let left = Duration::try_from(approved.expires_at().duration_since(now)).unwrap_or_default();
         let object = writable.object(&key).ok_or_else(|| ApplyError::Other(format!("{key} is not part of the approved bundle")))?;
-        match cluster::object::apply(&client, &object.object, Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: false }).await {
+        let how = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: false };
+        let tried = tokio::time::timeout(left, cluster::object::apply(client, &object.object, how)).await;
+        match tried.map_err(|_elapsed| ApplyError::Expired)? {
             Ok(applied) => {
                 tracing::info!(object = %key, outcome = ?applied.outcome, "applied");
                 return Ok((ObjectOutcome { key, outcome: applied.outcome }, applied.object));
@@ -95,24 +127,48 @@ fn may_propagate(error: &ClusterError) -> bool {
     error.denied_by(SCOPE_GUARD) || matches!(error, ClusterError::Forbidden { .. })
 }
 
-/// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`. A Job that completes is recorded as done.
+/// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`.
 async fn wait(worker: &Worker, client: &Client, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), ApplyError> {
-    let eyes = worker.observed.borrow().client.clone().unwrap_or_else(|| client.clone());
-    let mut done = Vec::new();
-    let ready = readiness::wait(&eyes, objects, READY, |key, news| {
-        if news == "ready" && key.kind == "Job" {
-            done.push(key.clone());
-        }
-        progress.say(format!("{key}: {news}"));
-    })
-    .await;
-    for job in done {
-        let _ = worker.facts.send((task.id, Fact::JobDone(job))).await;
+    let eyes = worker.observed.borrow().client.clone();
+    let mut ready = match eyes {
+        Some(eyes) => wait_as(worker, eyes, task, objects, progress).await,
+        None => wait_as(worker, client.clone(), task, objects, progress).await,
+    };
+    // The standing access may have ended; that says nothing about the approval.
+    let denied = |error: &ClusterError| matches!(error, ClusterError::Unauthorized { .. } | ClusterError::Forbidden { .. });
+    if matches!(&ready, Err(WaitError::Cluster(error)) if denied(error)) {
+        ready = wait_as(worker, client.clone(), task, objects, progress).await;
     }
     ready.map_err(|error| match error {
-        readiness::WaitError::Cluster(ClusterError::Unauthorized { .. }) => ApplyError::Unauthorized,
+        WaitError::Cluster(ClusterError::Unauthorized { .. }) => ApplyError::Unauthorized,
+        WaitError::Failed { key, reason } if key.kind == "Job" => {
+            let again = format!("kubectl -n {} delete job {}", key.namespace, key.name);
+            ApplyError::Other(format!("{key}: {reason}; it is not run again by itself: mend the cause, then `{again}` and approve again"))
+        }
         error => ApplyError::Other(chain(&error)),
     })
+}
+
+/// As one identity. A Job that completes is recorded as done at once: other objects may take long, and meanwhile its time-to-live may
+/// remove it.
+async fn wait_as(worker: &Worker, eyes: Client, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), WaitError> {
+    let (done, mut ended) = mpsc::unbounded_channel();
+    let waiting = async move {
+        let news = |key: &ObjectKey, news: &str| {
+            if news == "ready" && key.kind == "Job" {
+                let _ = done.send(key.clone());
+            }
+            progress.say(format!("{key}: {news}"));
+        };
+        readiness::wait(&eyes, objects, READY, news).await
+    };
+    let recording = async {
+        while let Some(job) = ended.recv().await {
+            let _ = worker.facts.send((task.id, Fact::JobDone(job))).await;
+        }
+    };
+    let (ready, ()) = tokio::join!(waiting, recording);
+    ready
 }
 
 /// Sends progress, not too often.

@@ -6,6 +6,7 @@ mod apply;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
@@ -13,7 +14,7 @@ use agent_api::names::PCM_PLATFORM;
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
 use executor_core::{ApplyError, Fact, Read, ReadError, TokenBundle, TokenBundleError};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use render::Renderer;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc, watch};
@@ -27,6 +28,10 @@ use crate::terminal::chain;
 
 /// Requests to the API server at a time, for reads and inside a wave of writes.
 pub(crate) const CONCURRENCY: usize = 8;
+/// How long a denial is taken for rights that have not reached every API server yet, or for one that has just started.
+const PROPAGATION: Duration = Duration::from_secs(30);
+/// Pause between tries of what was denied.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the worker works with; cheap to clone.
 #[derive(Clone)]
@@ -81,12 +86,13 @@ impl Worker {
         let worker = self.clone();
         tokio::spawn(async move {
             let id = task.id;
+            let mut written = Vec::new();
             let result = match worker.client(id).await {
-                Ok(client) => apply::component(&worker, client, task).await,
+                Ok(client) => apply::component(&worker, client, task, &mut written).await,
                 Err(ReadError::Unauthorized) => Err(ApplyError::Unauthorized),
                 Err(ReadError::Other(problem)) => Err(ApplyError::Other(problem)),
             };
-            let _ = worker.facts.send((id, Fact::Applied(result))).await;
+            let _ = worker.facts.send((id, Fact::Applied(written, result))).await;
         });
     }
 
@@ -107,7 +113,7 @@ impl Worker {
 
     async fn account(&self, id: CommandId, home: &str) -> Result<Option<Value>, ReadError> {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_PLATFORM, "namespace": home}});
-        cluster::object::get(&self.client(id).await?, &account).await.map_err(read_error)
+        get(&self.client(id).await?, &account).await
     }
 
     async fn render(&self, bundle: &Bundle, capabilities: &agent_api::approval::Capabilities, home: &str) -> Result<Arc<Judged>, String> {
@@ -121,10 +127,9 @@ impl Worker {
         let objects: Vec<Value> = judged.permissions().iter().map(|object| object.object.clone()).collect();
         let reads = futures::stream::iter(objects).map(|object| {
             let client = client.clone();
-            async move { cluster::object::get(&client, &object).await }
+            async move { get(&client, &object).await }
         });
-        let results: Vec<_> = reads.buffered(CONCURRENCY).collect().await;
-        results.into_iter().map(|result| result.map_err(read_error)).collect()
+        reads.buffered(CONCURRENCY).try_collect().await
     }
 
     async fn images(&self, bundle: &Bundle) -> Result<Vec<String>, String> {
@@ -136,9 +141,15 @@ impl Worker {
     }
 }
 
-fn read_error(error: ClusterError) -> ReadError {
-    match error {
-        ClusterError::Unauthorized { .. } => ReadError::Unauthorized,
-        other => ReadError::Other(chain(&other)),
+/// A read as `pcm-platform`; a denial is asked again while rights may still be on their way.
+async fn get(client: &Client, object: &Value) -> Result<Option<Value>, ReadError> {
+    let started = Instant::now();
+    loop {
+        match cluster::object::get(client, object).await {
+            Ok(live) => return Ok(live),
+            Err(ClusterError::Forbidden { .. }) if started.elapsed() < PROPAGATION => tokio::time::sleep(PAUSE).await,
+            Err(ClusterError::Unauthorized { .. }) => return Err(ReadError::Unauthorized),
+            Err(error) => return Err(ReadError::Other(chain(&error))),
+        }
     }
 }

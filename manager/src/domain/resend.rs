@@ -183,10 +183,17 @@ impl State {
         self.counted().count()
     }
 
+    /// A refusal under a former approval says nothing about the present one: the person did what it asked for.
+    fn builds_on_present_approval(&self, sync: &Sync) -> bool {
+        let report = self.executors.iter().find(|executor| executor.id == sync.executor).and_then(|executor| executor.report.as_ref());
+        report.is_some_and(|report| report.approval_expires_at == sync.approval_expires_at)
+    }
+
     fn counted(&self) -> impl Iterator<Item = &Sync> {
         let armed = |sync: &&Sync| sync.sha256 == self.sha256 && sync.created_at >= self.armed_at;
         self.syncs.iter().filter(armed).filter(|sync| match (sync.purpose, sync.phase) {
             (_, Phase::Ended { end: End::Undelivered | End::Superseded, .. }) => false,
+            (Purpose::Apply, Phase::Ended { end: End::WantsApproval, .. }) => self.builds_on_present_approval(sync),
             (Purpose::Apply, _) | (Purpose::Stage, Phase::Ended { end: End::Completed | End::Failed, .. }) => true,
             (Purpose::Stage, Phase::Ended { end: End::WantsApproval, .. } | Phase::Queued | Phase::Delivered { .. }) => false,
         })

@@ -83,9 +83,14 @@ pub enum ApiError {
     /// A key that nobody has.
     #[error("the signing key is not known")]
     UnknownKey,
-    /// A nonce seen before, or a request from before this process's time.
-    #[error("this request was seen before, or was signed before this server started; sign it anew")]
+    /// A nonce seen before.
+    #[error("this request was seen before; sign it anew")]
     Replayed,
+    /// A request from before this process's time: nonces live in memory, so that it cannot be told from a replay.
+    #[error(
+        "this request was signed {0} s before this server started and cannot be told from a replay; sign it anew, and set the clock (NTP)"
+    )]
+    BeforeStart(i64),
     /// Too many requests of one key.
     #[error("too many requests with this key; wait some minutes")]
     TooMany,
@@ -133,6 +138,7 @@ impl ApiError {
             Self::CertificateRequest(_) => (S::UNPROCESSABLE_ENTITY, "certificate_request_refused", "Certificate request refused"),
             Self::Signature(_) | Self::UnknownKey => (S::UNAUTHORIZED, "signature_invalid", "Signature not valid"),
             Self::Replayed => (S::UNAUTHORIZED, "replayed", "Request replayed"),
+            Self::BeforeStart(_) => (S::UNAUTHORIZED, "signed_before_start", "Signed before the server's start"),
             Self::TooMany => (S::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
             Self::CertificateRequired => (S::UNAUTHORIZED, "certificate_required", "Certificate required"),
             Self::CertificateMismatch => (S::FORBIDDEN, "certificate_mismatch", "Another certificate"),

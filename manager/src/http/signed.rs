@@ -52,8 +52,9 @@ async fn check(app: &Shared, request: Request) -> Result<(Signed, Request), ApiE
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let now = Timestamp::now().as_second();
     signature::verify(&claim, &headers, &secret, parts.method.as_str(), target, &body, now)?;
-    if claim.created < app.started_at.as_second() {
-        return Err(ApiError::Replayed);
+    let before_start = app.started_at.as_second() - claim.created;
+    if before_start > 0 {
+        return Err(ApiError::BeforeStart(before_start));
     }
     match app.nonces.see(&claim, now) {
         Seen::New => {}

@@ -5,7 +5,7 @@ use agent_api::heartbeat::Heartbeat;
 use agent_api::name::ExecutorId;
 use jiff::Timestamp;
 
-use super::{Store, StoreError, damaged, millis, parse, time, times, to_json};
+use super::{Store, StoreError, millis, parse, time, times, to_json};
 
 /// What a request is checked against.
 #[derive(Clone, Debug)]
@@ -117,20 +117,22 @@ impl Store {
             .await?)
     }
 
-    /// Keeps what `hello` says; sequences go on above what the executor has journaled, also after this store was set back.
+    /// Keeps what `hello` says; sequences go on above what the executor has journaled, also after this store was set back. A sequence
+    /// that is further ahead than any restored store could be is not believed: it would use up the order for this executor.
     ///
     /// # Errors
     /// The database.
     pub async fn store_hello(&self, hello: &Hello) -> Result<(), StoreError> {
-        let last = i64::try_from(hello.last_sequence).map_err(|error| damaged("sequence", error))?;
+        let last = i64::try_from(hello.last_sequence).unwrap_or(i64::MAX);
         sqlx::query(
             "UPDATE executors SET version = $1, cluster_uid = COALESCE($2, cluster_uid), \
-             last_sequence = CASE WHEN last_sequence < $3 THEN $3 ELSE last_sequence END WHERE id = $4",
+             last_sequence = CASE WHEN last_sequence < $3 AND $3 - last_sequence <= $5 THEN $3 ELSE last_sequence END WHERE id = $4",
         )
         .bind(&hello.version)
         .bind(&hello.cluster_uid)
         .bind(last)
         .bind(hello.executor_id.to_string())
+        .bind(crate::config::SEQUENCE_AHEAD)
         .execute(&self.pool)
         .await?;
         Ok(())

@@ -49,11 +49,12 @@ impl Manager {
         let args = ["serve", "--listen", &self.listen, "--organisation", "navin", "--data-dir"];
         let program = binaries().navin_manager("manager").args(args).arg(self.data_dir());
         let process = program.start(&self.home)?;
-        let (listen, ca) = (self.listen.clone(), self.ca_file());
-        until("the manager to listen", SOON, || async {
+        until("the manager to answer", SOON, || async {
             process.ensure_running()?;
-            tokio::net::TcpStream::connect(&listen).await.context("the manager's port")?;
-            anyhow::ensure!(ca.exists(), "its certificate authority is not written yet");
+            // Its port is open before its data folder is complete.
+            let ca = reqwest::Certificate::from_pem(&std::fs::read(self.ca_file())?)?;
+            let http = reqwest::Client::builder().no_proxy().tls_certs_only([ca]).build()?;
+            http.get(&self.endpoint).send().await?;
             Ok(())
         })
         .await?;

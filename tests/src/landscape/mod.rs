@@ -19,6 +19,7 @@ pub use connector::Connector;
 pub use manager::Manager;
 pub use narrator::Narrator;
 pub use pod::{MountNamespace, secret, server_in_cluster};
+pub use seen::difference;
 
 use crate::bundle::{NAMESPACE, Release};
 use crate::control_plane::ControlPlane;

@@ -43,6 +43,12 @@ pub(super) fn check(manifest: &Manifest, object: &RenderedObject, findings: &mut
     }
 }
 
+/// Whether two references name the same image: repository and digest; a tag beside the digest says nothing.
+#[must_use]
+pub fn same_image(one: &str, other: &str) -> bool {
+    parse(one).is_some_and(|one| parse(other).is_some_and(|other| one == other))
+}
+
 /// Place and reference of each image in a pod's spec; `None` where a container names none.
 fn images(pod: &Value) -> Vec<(String, Option<&str>)> {
     let mut found = Vec::new();

@@ -16,6 +16,7 @@ mod webhooks;
 #[cfg(test)]
 mod tests;
 
+pub use images::same_image;
 pub use judged::{Judged, LiveServices, Trusted, judge};
 pub use order::{Phase, Wave};
 pub use refusal::{Refusal, Refusals};

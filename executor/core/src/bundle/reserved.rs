@@ -7,6 +7,10 @@ use serde_json::Value;
 use super::refusal::Findings;
 use super::scope::Scope;
 
+/// Groups that hold our identities together with all others; what is given to them is given to a platform token, and rights such as
+/// `impersonate` lead round the scope guard, which goes by the account's name.
+const EVERYBODY: [&str; 3] = ["system:serviceaccounts", "system:authenticated", "system:unauthenticated"];
+
 /// Names of ours, and bindings that would give our identities more than `approve` gives them.
 pub(super) fn check(object: &RenderedObject, scope: &Scope<'_>, findings: &mut Findings<'_>) {
     let key = object.key();
@@ -19,7 +23,7 @@ pub(super) fn check(object: &RenderedObject, scope: &Scope<'_>, findings: &mut F
     }
     let subjects = object.object.get("subjects").and_then(Value::as_array).into_iter().flatten();
     for subject in subjects.filter_map(|subject| of_ours(subject, scope.home_namespace)) {
-        findings.object(object, format!("it gives rights to {subject}, which only `approve` does"), None);
+        findings.object(object, format!("it gives rights to {subject}: an identity of clicklink's would have them"), None);
     }
 }
 
@@ -34,7 +38,7 @@ fn of_ours(subject: &Value, home: &str) -> Option<String> {
     let ours = match kind {
         "ServiceAccount" => text("namespace") == home && (name == PCM_PLATFORM || name == PCM_EXECUTOR),
         "User" => [PCM_PLATFORM, PCM_EXECUTOR].iter().any(|account| name == format!("system:serviceaccount:{home}:{account}")),
-        "Group" => name == format!("system:serviceaccounts:{home}"),
+        "Group" => EVERYBODY.contains(&name) || name == format!("system:serviceaccounts:{home}"),
         _ => false,
     };
     ours.then(|| format!("{kind} {name}"))

@@ -165,6 +165,10 @@ fn our_own_names_and_rights_are_not_a_bundles() {
     check(binding(account("clicklink-system", "pcm-executor")), &["it gives rights to ServiceAccount pcm-executor"]);
     check(binding(json!({"kind": "User", "name": "system:serviceaccount:clicklink-system:pcm-platform"})), &["it gives rights to User"]);
     check(binding(json!({"kind": "Group", "name": "system:serviceaccounts:clicklink-system"})), &["it gives rights to Group"]);
+    for everybody in ["system:serviceaccounts", "system:authenticated", "system:unauthenticated"] {
+        check(binding(json!({"kind": "Group", "name": everybody})), &["it gives rights to Group"]);
+    }
+    check(binding(json!({"kind": "Group", "name": "system:serviceaccounts:platform"})), &[]);
     check(binding(account("platform", "operator")), &[]);
     check(binding(account("platform", "pcm-platform")), &[]);
 }

@@ -75,7 +75,7 @@ impl Totals {
             self.lost,
             self.doubled,
         ];
-        assert!(all.iter().all(|count| *count > 100), "too little happens: {self:?}");
+        assert!(all.iter().all(|count| *count >= 20), "too little happens: {self:?}");
     }
 }
 
@@ -356,7 +356,7 @@ impl<'a> World<'a> {
             .collect();
         if done == keys.len() {
             let outcomes = keys.into_iter().map(|key| ObjectOutcome { key, outcome: Outcome::Changed }).collect();
-            return self.later(1, Happening::Fact { life, id, fact: Fact::Applied(Ok(outcomes)) });
+            return self.later(1, Happening::Fact { life, id, fact: Fact::Applied(outcomes, Ok(())) });
         }
         let here = self.at(self.skew);
         let ended = match approved.writable(here) {
@@ -375,7 +375,7 @@ impl<'a> World<'a> {
         };
         let delay = 1 + self.rng.below(if self.quiet { 5 } else { 3_000 });
         match ended {
-            Some(error) => self.later(delay, Happening::Fact { life, id, fact: Fact::Applied(Err(error)) }),
+            Some(error) => self.later(delay, Happening::Fact { life, id, fact: Fact::Applied(Vec::new(), Err(error)) }),
             None => self.later(delay, Happening::Write { life, id, approved, component, done: done + 1, token }),
         }
     }

@@ -183,4 +183,8 @@ fn running_and_retries() {
     };
     let expected = Decision::Send { executor: id(1), purpose: Purpose::Apply, approval_expires_at: Some(second(7201)) };
     check("a new approval does not wait for an old failure", once().change(anew), second(121), &expected);
+    let refused = || approved(20).attempt(1, WantsApproval).attempt(3, WantsApproval).attempt(8, WantsApproval);
+    check("refused three times under one approval", refused(), minute(20), &rest(Exhausted));
+    check("who approves again is not met by silence", refused().change(anew), minute(20), &expected);
+    check("but three failures are", thrice().change(anew).approved(20).change(anew), minute(20), &rest(Exhausted));
 }

@@ -57,7 +57,7 @@ struct Shared {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// CA of that address, PEM or base64 of it (default: the context's).
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
     ca_data: Option<String>,
     /// The executor's access folder.
     #[arg(long, value_name = "DIR", default_value = ACCESS_DIR, env = "CLCTL_EXECUTOR_OUTPUT_DIR")]

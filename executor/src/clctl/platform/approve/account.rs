@@ -34,13 +34,13 @@ pub(super) async fn ensure(client: &Client, home: &str) -> Result<Option<Install
     }
 }
 
-/// Writes the annotations.
+/// Writes the annotations. The account is wholly ours: it is put whole, so that nobody's annotation stands in the way.
 pub(super) async fn annotate(client: &Client, home: &str, stamp: &Stamp<'_>) -> Result<(), ClusterError> {
     let annotations = json!({
         keys::BUNDLE_SHA256: stamp.bundle, keys::WORKLOAD_SHA256: stamp.workload, keys::APPROVED_BY: stamp.approved_by,
         keys::APPROVED_AT: stamp.approved_at, keys::EXPIRES_AT: stamp.expires_at, keys::INSTALL_ID: stamp.install_id,
     });
-    object::apply_over(client, &account(home, annotations), None, APPLY).await.map(drop)
+    object::replace(client, &account(home, annotations), FIELD_MANAGER_APPROVE).await.map(drop)
 }
 
 const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };

@@ -9,7 +9,7 @@ use cluster::{review, token};
 
 use super::account::{self, Stamp};
 use super::token_bundle::Target;
-use super::{ApproveError, Approved, grants, permissions, probe};
+use super::{ApproveError, Approved, grants, other_rights, permissions, probe};
 use crate::terminal::{data, talk};
 
 impl Approved {
@@ -19,6 +19,7 @@ impl Approved {
         let (bundle, judged, home) = (&self.pending.bundle, &self.rendering.judged, self.home.as_str());
         let manifest = bundle.manifest();
 
+        self.target.prepare(client).await?;
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
         permissions::apply(client, judged, bundle.sha256()).await?;
@@ -27,6 +28,7 @@ impl Approved {
         let kept = account::ensure(client, home).await?;
         grants::prepare(client, manifest, judged.workload(), home).await?;
         probe::probe(&self.connection, manifest, judged.workload(), home).await?;
+        other_rights::check(client, home).await?;
 
         let now = seconds(jiff::Timestamp::now());
         let workload = judged.workload_sha256();

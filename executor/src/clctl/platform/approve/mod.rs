@@ -8,12 +8,14 @@ mod account;
 mod grant;
 mod grants;
 mod live;
+mod other_rights;
 mod pending;
 mod permissions;
 mod plan;
 mod preview;
 mod probe;
 mod rendering;
+mod rights;
 mod roles;
 mod scope_guard;
 mod show;
@@ -93,7 +95,7 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// CA of that address, PEM or base64 of it.
-    #[arg(long, value_name = "DATA")]
+    #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
     ca_data: Option<String>,
     /// Do not ask.
     #[arg(long, short = 'y')]
@@ -137,6 +139,8 @@ enum ApproveError {
     Permissions(#[from] permissions::PermissionsError),
     #[error(transparent)]
     Probe(#[from] probe::ProbeError),
+    #[error(transparent)]
+    OtherRights(#[from] other_rights::OtherRightsError),
     #[error(transparent)]
     Deliver(#[from] token_bundle::DeliverError),
     #[error("the plan cannot be encoded: {0}")]
@@ -249,6 +253,11 @@ async fn plan(connection: &Connection, cluster: ClusterHeading, pending: &Pendin
             found.map(|path| format!("component {}: value {path} looks like a secret; a bundle is no place for one", component.name))
         })
         .collect();
+    let changing = permissions.iter().filter(|planned| planned.action != plan::Action::Unchanged).map(|planned| planned.object.as_str());
+    let changing: std::collections::BTreeSet<&str> = changing.collect();
+    for rendered in judged.permissions().iter().filter(|rendered| changing.contains(rendered.key().to_string().as_str())) {
+        warnings.extend(rights::warnings(&rendered.object).into_iter().map(|warning| format!("{}: {warning}", rendered.key())));
+    }
     warnings.extend(rendering.left_out.iter().map(|hook| format!("hook that never runs here: {hook}")));
     Ok(Plan {
         cluster,

@@ -57,6 +57,8 @@ pub(super) struct PlannedObject {
     /// It lies in a namespace that is not the bundle's.
     pub(super) foreign: bool,
     pub(super) fields: Vec<FieldChange>,
+    /// What a role or binding grants, one line a rule; empty where nothing changes.
+    pub(super) grants: Vec<String>,
 }
 
 /// What happens to it.
@@ -103,6 +105,20 @@ impl Plan {
     pub(super) fn changes(&self) -> bool {
         self.permissions.iter().chain(&self.workload).any(|object| object.action != Action::Unchanged)
     }
+}
+
+/// Kinds whose content says nothing about what they allow, or is said in words (see [`super::rights`]).
+const TOLD_BY_NAME: [&str; 7] =
+    ["Namespace", "ServiceAccount", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
+
+/// The fields of an object that is to be created, each with its value: what a person agrees to where nothing is live to compare with.
+pub(super) fn created(object: &Value) -> Vec<FieldChange> {
+    if TOLD_BY_NAME.contains(&ObjectKey::of(object).kind.as_str()) {
+        return Vec::new();
+    }
+    let fields = object.as_object().into_iter().flatten();
+    let content = fields.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"));
+    content.map(|(key, value)| FieldChange { path: key.clone(), old: None, new: Some(value.clone()) }).collect()
 }
 
 /// Compares what is live with what an apply would make of it.
@@ -220,6 +236,14 @@ mod tests {
             &[r#"data {"k":"v"} -"#, r#"metadata.labels[a.io/b] "1" "2""#],
         );
         assert_eq!(compare(None, &json!({})), (Action::Create, vec![]));
+    }
+
+    #[test]
+    fn what_is_created_is_shown_by_its_content() {
+        let class = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "a"}, "provisioner": "p"});
+        assert_eq!(created(&class), [FieldChange { path: "provisioner".into(), old: None, new: Some("p".into()) }]);
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []});
+        assert_eq!(created(&role), []);
     }
 
     #[test]

@@ -55,7 +55,8 @@ fn rules(namespaces: &str, kinds: &str) -> [(String, &'static str); 9] {
     let pinned = keys::PINNED;
     [
         ("request.operation in ['CREATE','UPDATE'] && !has(request.subResource)".into(), "only create and update of whole objects"),
-        (format!("request.namespace in {namespaces}"), "namespace"),
+        // A cluster-scoped object has none.
+        (format!("request.?namespace.orValue('') in {namespaces}"), "namespace"),
         (format!("(request.resource.group + '/' + request.resource.resource) in {kinds}"), "kind"),
         (
             format!(
@@ -96,13 +97,22 @@ mod tests {
     #[test]
     fn names_are_filled_in() {
         let rules = rules(&list(["a".to_owned(), "b".to_owned()].into_iter()), "[]");
-        assert_eq!(rules[1].0, "request.namespace in ['a','b']");
+        assert_eq!(rules[1].0, "request.?namespace.orValue('') in ['a','b']");
         assert!(rules[3].0.starts_with("request.options.?fieldManager.orValue('') == 'clicklink-executor' && "));
         assert_eq!(rules[8].0, "object.metadata.?labels[?'clicklink.io/pinned'].orValue('') == 'true'");
     }
 
     #[test]
     fn every_rule_fails_closed_and_denies() {
+        let text = include_str!("../../../../../agent-api/tests/wire/manifest.json");
+        let bundle = agent_api::manifest::Bundle::parse(text.to_owned()).unwrap();
+        let spec = &policy(bundle.manifest(), "home")["spec"];
+        assert_eq!(spec["failurePolicy"], "Fail");
+        let everything = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"]}]);
+        assert_eq!(spec["matchConstraints"], json!({"resourceRules": everything}));
+        let who = "request.userInfo.username == 'system:serviceaccount:home:pcm-platform'";
+        assert_eq!(spec["matchConditions"], json!([{"name": "who", "expression": who}]));
+        assert_eq!(spec["validations"].as_array().unwrap().len(), 9);
         assert_eq!(binding()["spec"], json!({"policyName": "pcm-platform-scope-guard", "validationActions": ["Deny"]}));
     }
 }

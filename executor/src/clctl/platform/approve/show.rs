@@ -67,8 +67,13 @@ fn section(out: &mut String, title: &str, objects: &[&PlannedObject], all: bool)
         };
         let component = object.component.as_ref().map(|component| format!("  ({component})")).unwrap_or_default();
         let _ = writeln!(out, "  {action}  {}{component}", escaped(&object.object));
+        if object.action == Action::Create {
+            for grant in &object.grants {
+                let _ = writeln!(out, "               {}", escaped(grant));
+            }
+        }
         for field in object.fields.iter().take(MAX_FIELDS) {
-            let _ = writeln!(out, "               {}", line(field));
+            let _ = writeln!(out, "               {}", line(field, object.action));
         }
         if object.fields.len() > MAX_FIELDS {
             let _ = writeln!(out, "               … and {} fields more (-o json shows all)", object.fields.len() - MAX_FIELDS);
@@ -88,11 +93,14 @@ fn list(out: &mut String, title: &str, lines: &[String]) {
     out.push('\n');
 }
 
-fn line(field: &FieldChange) -> String {
+fn line(field: &FieldChange, action: Action) -> String {
     let side = |value: &Option<Value>| match value {
         None => "(none)".to_owned(),
         Some(value) => short(&value.to_string()),
     };
+    if action == Action::Create {
+        return format!("{}: {}", escaped(&field.path), side(&field.new));
+    }
     format!("{}: {} → {}", escaped(&field.path), side(&field.old), side(&field.new))
 }
 
@@ -103,18 +111,9 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Control characters, and those that turn the direction of text around, are written as `\u{…}`.
+/// Text of others in a plan, on one line.
 pub(super) fn escaped(text: &str) -> String {
-    let hidden =
-        |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if hidden(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-        out
-    })
+    crate::terminal::escaped(text, &[])
 }
 
 /// `2h`, `1h 30m`, `45m`, as a person writes it.

@@ -11,6 +11,11 @@ pub(super) fn check(path: &Path) -> Result<(), AccessFolderError> {
     if path.exists() { AccessFolder::open(path).map(drop) } else { Ok(()) }
 }
 
+/// Makes the access folder where it is missing, and sees that something can be made in it.
+pub(super) fn prepare(path: &Path) -> Result<(), AccessFolderError> {
+    AccessFolder::open_or_create(path)?.probe(PLATFORM_DIR)
+}
+
 /// Builds the folder beside the live one and exchanges the two.
 pub(super) fn write(path: &Path, files: &[(&str, &[u8])]) -> Result<Option<String>, AccessFolderError> {
     AccessFolder::open_or_create(path)?.exchange(PLATFORM_DIR, files)

@@ -47,11 +47,19 @@ pub(super) enum DeliverError {
 }
 
 impl Target {
-    /// Whether it can be delivered, as far as that can be seen before.
+    /// Whether it can be delivered, as far as that is seen without writing.
     pub(super) fn check(&self) -> Result<(), DeliverError> {
         match self {
             Self::Folder(path) => Ok(folder::check(path)?),
             Self::Secret { .. } => Ok(()),
+        }
+    }
+
+    /// Tries out that it will be delivered: whatever stands in the way is told before anything is applied.
+    pub(super) async fn prepare(&self, client: &Client) -> Result<(), DeliverError> {
+        match self {
+            Self::Folder(path) => Ok(folder::prepare(path)?),
+            Self::Secret { namespace, name } => Ok(secret::prepare(client, namespace, name).await?),
         }
     }
 
