@@ -243,6 +243,9 @@ fn check_objects(objects: &[Value]) -> Result<(), ManifestError> {
         if key.kind.is_empty() || key.name.is_empty() || object.get("apiVersion").is_none() {
             return Err(refuse(path, "apiVersion, kind and metadata.name are needed"));
         }
+        if !is_path_segment(&key.name) || !(key.namespace.is_empty() || is_path_segment(&key.namespace)) {
+            return Err(refuse(path, format!("{key} has a name or namespace that Kubernetes takes for no object")));
+        }
         if key.row().map(|row| row.half) != Some(Half::Permissions) {
             return Err(refuse(path, format!("{key} is not of a permission kind; `objects` holds those only")));
         }
@@ -251,6 +254,11 @@ fn check_objects(objects: &[Value]) -> Result<(), ManifestError> {
         }
     }
     Ok(())
+}
+
+/// What can stand in a URL's path as one segment: how Kubernetes checks the names of all kinds at least.
+fn is_path_segment(name: &str) -> bool {
+    !matches!(name, "" | "." | "..") && name.chars().all(|c| !c.is_control() && !c.is_whitespace() && !matches!(c, '/' | '%' | '?' | '#'))
 }
 
 fn unique<'a>(names: impl Iterator<Item = &'a str>, path: impl Fn(usize) -> String) -> Result<(), ManifestError> {

@@ -39,17 +39,17 @@ impl ObjectKey {
 }
 
 impl fmt::Display for ObjectKey {
-    /// `Deployment.apps clickhouse-platform/operator`, as kubectl names resources.
+    /// `Deployment.apps clickhouse-platform/operator`, as kubectl names resources. On one line whatever the parts hold: they come from
+    /// charts and manifests, and an error that names an object must not become two lines.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.kind)?;
-        if !self.group.is_empty() {
-            write!(f, ".{}", self.group)?;
+        let dot = if self.group.is_empty() { "" } else { "." };
+        let slash = if self.namespace.is_empty() { "" } else { "/" };
+        for part in [&self.kind, dot, &self.group, " ", &self.namespace, slash, &self.name] {
+            for c in part.chars() {
+                if c.is_control() { write!(f, "{}", c.escape_unicode())? } else { write!(f, "{c}")? }
+            }
         }
-        f.write_str(" ")?;
-        if !self.namespace.is_empty() {
-            write!(f, "{}/", self.namespace)?;
-        }
-        f.write_str(&self.name)
+        Ok(())
     }
 }
 
@@ -138,6 +138,8 @@ mod tests {
         assert_eq!(key.to_string(), "Deployment.apps s/n");
         let key = ObjectKey::of(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}}));
         assert_eq!(key.to_string(), "Namespace n");
+        let key = ObjectKey { name: "n\nApproved: 1\u{1b}[2J".into(), ..key };
+        assert_eq!(key.to_string(), "Namespace n\\u{a}Approved: 1\\u{1b}[2J");
     }
 
     #[test]

@@ -52,6 +52,10 @@ fn each_rule_names_its_place() {
     check("/objects/-", json!({"kind": "X"}), "objects[1]: apiVersion, kind and metadata.name are needed");
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}});
     check("/objects/-", secret, "objects[1]: Secret s is not of a permission kind");
+    for name in ["..", "a/b", "a%2fb", "a\nb", "a\u{1b}[2J", "a b", "a?x"] {
+        let named = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        check("/objects/-", named, "that Kubernetes takes for no object");
+    }
     let again = json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "gp3-encrypted"}});
     check("/objects/-", again, "objects[1]: StorageClass.storage.k8s.io gp3-encrypted is there twice");
 }

@@ -1,0 +1,174 @@
+//! Consent that is not got round, and not refused for nothing: what a hostile bundle, a careless cluster-admin or an API server's own
+//! defaults do to an approval.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use system_tests::bundle::{self, Edition, Release};
+use system_tests::landscape::{ENVIRONMENT, Landscape, SOON};
+use system_tests::{Finished, eventually};
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consent_is_not_got_round_and_not_refused_for_nothing() {
+    let landscape = Landscape::new().await;
+    let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
+    what_the_api_server_drops_is_no_difference(&landscape, &first).await;
+    the_plan_says_what_is_granted(&landscape, &first).await;
+    nothing_forges_a_line(&landscape, &first).await;
+    a_group_of_everybody_is_no_subject(&landscape, &first).await;
+    an_unserved_version_is_found_before_the_first_write(&landscape, &first).await;
+    rights_from_elsewhere_stop_an_approval(&landscape, &first).await;
+    additions_to_the_guard_go(&landscape, &first).await;
+    a_sync_outlives_the_standing_access(&landscape, &first).await;
+}
+
+/// Optional fields with zero values, and rules that the cluster fills: approved, applied by the person, and found again.
+async fn what_the_api_server_drops_is_no_difference(landscape: &Landscape, release: &Release) {
+    let mut release = release.clone();
+    release.objects.extend([
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "collectors"}, "value": 1000,
+            "globalDefault": false, "description": ""}),
+        json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "collectors-all"}, "rules": [],
+            "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"example.com/collectors": "true"}}]}}),
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "probes.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "preserveUnknownFields": false,
+                "names": {"plural": "probes", "singular": "probe", "kind": "Probe", "listKind": "ProbeList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "deprecated": false,
+                    "additionalPrinterColumns": [{"name": "A", "type": "string", "jsonPath": ".a", "priority": 0, "description": ""}],
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "string", "default": ""}}}}}]}}),
+    ]);
+    let sha256 = landscape.propose("zeros", &release).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+}
+
+async fn the_plan_says_what_is_granted(landscape: &Landscape, release: &Release) {
+    let mut release = release.clone();
+    release.objects.extend([
+        json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "innocent-metrics"},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+        json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": "innocent-metrics"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": "clickhouse-operator", "namespace": "clickhouse-platform"}]}),
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "first"}, "value": 7}),
+    ]);
+    let file = file(landscape, "innocent", &release);
+    let plan = landscape.connector.approve(&["--dry-run", "--bundle", &file]).await.unwrap().ok().unwrap().stdout;
+    for expected in [
+        "* on * (*)",
+        "gives ClusterRole cluster-admin to ServiceAccount clickhouse-platform/clickhouse-operator",
+        "value: 7",
+        "ClusterRole.rbac.authorization.k8s.io innocent-metrics: grants by wildcard",
+        "innocent-metrics: makes ServiceAccount clickhouse-platform/clickhouse-operator cluster-admin",
+    ] {
+        assert!(plan.contains(expected), "{plan}\nshould say: {expected}");
+    }
+}
+
+/// A name is no place for control bytes; whatever is printed of it has none, and no line of ours can be imitated.
+async fn nothing_forges_a_line(landscape: &Landscape, release: &Release) {
+    let mut release = release.clone();
+    let name = "x\u{1b}[2J\u{1b}[H\nApproved: 1 permission object(s) applied\u{1b}[8m";
+    release.objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+    let failed = refused(landscape, "forged", &release).await;
+    let said = failed.stdout + &failed.stderr;
+    assert!(!said.contains('\u{1b}') && !said.lines().any(|line| line.starts_with("Approved")), "{said:?}");
+}
+
+async fn a_group_of_everybody_is_no_subject(landscape: &Landscape, release: &Release) {
+    let mut release = release.clone();
+    release.objects.push(json!({"apiVersion": RBAC, "kind": "ClusterRoleBinding", "metadata": {"name": "everybody"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "name": "system:serviceaccounts", "apiGroup": "rbac.authorization.k8s.io"}]}));
+    let failed = refused(landscape, "everybody", &release).await;
+    assert!(failed.stderr.contains("it gives rights to Group system:serviceaccounts"), "{}", failed.stderr);
+}
+
+async fn an_unserved_version_is_found_before_the_first_write(landscape: &Landscape, release: &Release) {
+    let mut release = release.clone();
+    release.objects.extend([
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "never-made"}, "value": 7}),
+        json!({"apiVersion": "admissionregistration.k8s.io/v1beta1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "old"}, "webhooks": []}),
+    ]);
+    let failed = refused(landscape, "unserved", &release).await;
+    assert!(failed.stderr.contains("ValidatingWebhookConfiguration.admissionregistration.k8s.io old"), "{}", failed.stderr);
+    let made = landscape.control_plane.kubectl(&["get", "priorityclass", "never-made"]).await.unwrap();
+    assert!(!made.success(), "{}", made.stdout);
+}
+
+/// The guard goes by the account's name, so that a right to act as another would lead round it.
+async fn rights_from_elsewhere_stop_an_approval(landscape: &Landscape, release: &Release) {
+    let file = file(landscape, "again", release);
+    let kubectl = |args: &'static [&'static str]| landscape.control_plane.kubectl(args);
+    kubectl(&["create", "clusterrolebinding", "careless", "--clusterrole=cluster-admin", "--group=system:serviceaccounts"])
+        .await
+        .unwrap()
+        .ok()
+        .unwrap();
+    let before = landscape.connector.token_bundle().unwrap();
+    let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap();
+    assert_ne!(failed.code(), Some(0));
+    for expected in ["system:serviceaccount:clicklink-system:pcm-platform may already impersonate users", "get secrets", "no right was given"] {
+        assert!(failed.stderr.contains(expected), "{}\nshould say: {expected}", failed.stderr);
+    }
+    assert_eq!(landscape.connector.token_bundle().unwrap(), before);
+    kubectl(&["delete", "clusterrolebinding", "careless"]).await.unwrap().ok().unwrap();
+    eventually("the approval to go through", SOON, || async {
+        landscape.connector.approve(&["--yes", "--bundle", &file]).await?.ok()?;
+        Ok(())
+    })
+    .await;
+}
+
+/// A condition that switches the guard off, and annotations of somebody else's on the account.
+async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
+    let file = file(landscape, "guard", release);
+    let guard = ["validatingadmissionpolicy", "pcm-platform-scope-guard"];
+    let patch = r#"[{"op": "add", "path": "/spec/matchConditions/-", "value": {"name": "never", "expression": "false"}}]"#;
+    let kubectl = |args: Vec<&'static str>| async move { landscape.control_plane.kubectl(&args).await.unwrap().ok().unwrap().stdout };
+    kubectl([&["patch"], &guard[..], &["--type=json", "-p", patch]].concat()).await;
+    kubectl(vec!["annotate", "serviceaccount", "pcm-platform", "-n", "clicklink-system", "--overwrite", "clicklink.io/bundle-sha256=mine"]).await;
+    landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap().ok().unwrap();
+    let live: Value = serde_json::from_str(&kubectl([&["get"], &guard[..], &["-o", "json"]].concat()).await).unwrap();
+    let names: Vec<&Value> = live["spec"]["matchConditions"].as_array().unwrap().iter().map(|condition| &condition["name"]).collect();
+    assert_eq!(names, ["who"]);
+}
+
+/// Without `pcm-executor` nothing is observed, and the sync still watches readiness as `pcm-platform`.
+async fn a_sync_outlives_the_standing_access(landscape: &Landscape, release: &Release) {
+    landscape.control_plane.kubectl(&["delete", "serviceaccount", "pcm-executor", "-n", "clicklink-system"]).await.unwrap().ok().unwrap();
+    let mut release = release.clone();
+    release.component("monitoring-collectors").values["podAnnotations"] = json!({"example.com/note": "observed by nobody"});
+    let sha256 = landscape.propose("unobserved", &release).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+    eventually("the heartbeat to say that the access ended", SOON, || async {
+        let shown: Value = landscape.connector.local_api("/v1/platform").await?.json().await?;
+        let component = &shown["components"][0];
+        anyhow::ensure!(shown["access"]["cluster"] == "expired" && shown["cluster"]["reachable"] == false, "{shown}");
+        anyhow::ensure!(component["state"].is_null() && component["health"] == "unknown", "{component}");
+        Ok(())
+    })
+    .await;
+}
+
+/// An approval that is agreed to, fails, and leaves the token bundle.
+async fn refused(landscape: &Landscape, name: &str, release: &Release) -> Finished {
+    let file = file(landscape, name, release);
+    let before = landscape.connector.token_bundle().unwrap();
+    let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap();
+    assert_eq!(failed.code(), Some(1), "{}", failed.stdout);
+    assert_eq!(landscape.connector.token_bundle().unwrap(), before);
+    failed
+}
+
+/// A manifest, as handed over out of band.
+fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
+    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
+    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
+}
