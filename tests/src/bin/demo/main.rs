@@ -34,6 +34,8 @@ async fn keep(landscape: &Landscape) {
     let binaries = system_tests::binaries();
     narrator.note("");
     narrator.note("Still running; Ctrl-C ends it. To talk to it:");
+    let folder = binaries.clicklink.parent().unwrap_or(std::path::Path::new("."));
+    narrator.note(&format!("  export PATH=\"{}:$PATH\"", folder.display()));
     narrator.note(&format!("  export KUBECONFIG={}", landscape.control_plane.admin_kubeconfig().display()));
     narrator.note(&format!("  export CLCTL_ENDPOINT={}", landscape.connector.endpoint()));
     narrator.note(&format!("  export CLCTL_EXECUTOR_OUTPUT_DIR={}", landscape.connector.access_dir().display()));
@@ -41,12 +43,8 @@ async fn keep(landscape: &Landscape) {
     narrator.note(&format!("  export NAVIN_MANAGER_CA_FILE={}", landscape.manager.ca_file().display()));
     narrator.note(&format!("  export NAVIN_MANAGER_TOKEN_FILE={}/token", landscape.manager.folder().display()));
     narrator.note("  kubectl get deployments,jobs,configmaps -n clickhouse-platform");
-    narrator.note(&format!("  {} clctl commands list", binaries.clicklink.display()));
-    narrator.note(&format!(
-        "  {} clctl platform approve --dry-run {}",
-        binaries.clicklink.display(),
-        landscape.connector.registry_args().join(" ")
-    ));
-    narrator.note(&format!("  {} environment get {}", binaries.navin_manager.display(), system_tests::landscape::ENVIRONMENT));
+    narrator.note("  clicklink clctl commands list");
+    narrator.note(&format!("  clicklink clctl platform approve --dry-run {}", landscape.connector.registry_args().join(" ")));
+    narrator.note(&format!("  navin-manager environment get {}", system_tests::landscape::ENVIRONMENT));
     let _ = tokio::signal::ctrl_c().await;
 }
