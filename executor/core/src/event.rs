@@ -26,6 +26,8 @@ pub enum Event {
     Continue,
     /// Some time has passed: what is not acknowledged is delivered again, and what could not begin for want of a record is tried again.
     Tick,
+    /// Some time has passed: what is beyond the retention may be forgotten.
+    Retain,
     /// The running sync has learned something.
     Sync(CommandId, Fact),
 }

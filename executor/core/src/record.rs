@@ -35,6 +35,8 @@ pub enum Record {
         id: CommandId,
         /// Bundle.
         sha256: Sha256,
+        /// The installation that was approved; Jobs of any other are not asked for again.
+        install_id: InstallId,
     },
     /// A Job completed and is done for this installation.
     JobDone {
@@ -56,6 +58,22 @@ pub enum Record {
     Acknowledged {
         /// Command.
         id: CommandId,
+    },
+    /// Ended and acknowledged commands went beyond the retention.
+    Forgotten {
+        /// Commands.
+        commands: Vec<CommandId>,
+        /// The highest of their sequences.
+        through: u64,
+    },
+    /// A command was answered without being taken: it may be one that is forgotten.
+    Dismissed {
+        /// The command.
+        command: Command,
+        /// What is sent to the manager.
+        result: CommandResult,
+        /// When.
+        at: jiff::Timestamp,
     },
 }
 

@@ -12,6 +12,7 @@ use agent_api::object::ObjectKey;
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Outcome, Record, Stage};
+use crate::retention::Retention;
 use crate::sync::Sync;
 
 /// Where this executor runs; fixed while it lives.
@@ -21,6 +22,8 @@ pub struct Site {
     pub connector_namespace: Option<String>,
     /// Versions that render here.
     pub versions: Versions,
+    /// How long ended commands are kept.
+    pub retention: Retention,
 }
 
 /// The whole state.
@@ -32,7 +35,8 @@ pub struct State {
     pub platform: PlatformRecord,
     /// Commands by id (UUIDv7: by age).
     pub commands: BTreeMap<CommandId, Entry>,
-    /// Jobs that completed, by installation.
+    /// Jobs that completed. Those of other installations go when a sync of this one passes its checks: an installation's id is never
+    /// given again.
     pub jobs_done: BTreeSet<(InstallId, ObjectKey)>,
     /// The sync that runs; not durable, begun anew after a restart.
     pub(crate) sync: Option<Sync>,
@@ -43,6 +47,9 @@ pub struct State {
 pub struct PlatformRecord {
     /// Highest sequence journaled.
     pub last_sequence: u64,
+    /// Highest sequence forgotten; 0 while nothing is.
+    #[serde(default)]
+    pub forgotten_through: u64,
     /// The staged bundle.
     pub pending: Option<Arc<Pending>>,
     /// The bundle that was last applied whole.
@@ -135,7 +142,11 @@ impl State {
                 entry.command.payload = serde_json::Value::Null;
             }),
             Record::Acknowledged { id } => self.with(*id, |entry| entry.acknowledged = true),
-            Record::Attempted { .. } => {}
+            Record::Attempted { install_id, .. } => self.jobs_done.retain(|(installation, _)| installation == install_id),
+            Record::Forgotten { commands, .. } => commands.iter().for_each(|id| drop(self.commands.remove(id))),
+            Record::Dismissed { command, result, at } => {
+                drop(self.commands.insert(command.id, Entry::dismissed(command.clone(), result.clone(), *at)));
+            }
         }
     }
 
@@ -152,6 +163,14 @@ impl Entry {
     pub fn new(command: Command, at: jiff::Timestamp) -> Self {
         let sha256 = command.payload.get("sha256").and_then(serde_json::Value::as_str).and_then(|text| text.parse().ok());
         Self { command, sha256, status: CommandStatus::Pending, created_at: at, finished_at: None, result: None, acknowledged: false }
+    }
+
+    /// A command that was answered at once.
+    #[must_use]
+    pub fn dismissed(command: Command, result: CommandResult, at: jiff::Timestamp) -> Self {
+        let mut entry = Self::new(command, at);
+        entry.command.payload = serde_json::Value::Null;
+        Self { status: result.status, finished_at: Some(at), result: Some(result), ..entry }
     }
 }
 
@@ -171,7 +190,8 @@ impl PlatformRecord {
                 }
             }
             Record::Finished { result, outcome, .. } => self.finish(&result.result, outcome),
-            Record::Started { .. } | Record::JobDone { .. } | Record::Acknowledged { .. } => {}
+            Record::Forgotten { through, .. } => self.forgotten_through = self.forgotten_through.max(*through),
+            Record::Started { .. } | Record::JobDone { .. } | Record::Acknowledged { .. } | Record::Dismissed { .. } => {}
         }
     }
 

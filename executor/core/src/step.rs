@@ -11,6 +11,7 @@ use agent_api::name::CommandId;
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::record::{Outcome, Record};
+use crate::retention;
 use crate::state::{Pending, State};
 use crate::sync::{self, Sync};
 use crate::transition::Transition;
@@ -28,6 +29,7 @@ pub fn step(state: &State, event: Event, now: jiff::Timestamp) -> Transition {
         Event::Acknowledged(id) => on_acknowledged(state, id),
         Event::Continue => on_continue(state, now),
         Event::Tick => Transition::default().then_all(state.undelivered().map(Effect::Deliver)).then(Effect::Continue),
+        Event::Retain => retention::forget(state, now),
         Event::Sync(id, fact) => match &state.sync {
             Some(sync) if sync.id == id => sync::on_fact(state, sync, fact, now),
             Some(_) | None => Transition::default(),
@@ -44,6 +46,9 @@ fn on_command(state: &State, command: Command, now: jiff::Timestamp) -> Transiti
     }
     if command.sequence > MAX_SEQUENCE {
         return Transition::default();
+    }
+    if let Some(answer) = retention::dismiss(state, &command, now) {
+        return answer;
     }
     let staged = stage(state, &command, now);
     let publishes = staged.as_ref().map(|_| [Effect::Publish, Effect::Beat]).into_iter().flatten();

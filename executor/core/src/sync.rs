@@ -160,7 +160,7 @@ fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resul
     if !missing.is_empty() {
         return Err(End::Failed(format!("images are missing in the registry: {}", missing.join(", "))));
     }
-    let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone() };
+    let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone(), install_id: approved.install_id() };
     Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
 }
 

@@ -30,6 +30,12 @@ impl Transition {
         Self { record: Some(record), ..Self::default() }
     }
 
+    /// The record that would be written.
+    #[cfg(test)]
+    pub(crate) fn peek(&self) -> Option<&Record> {
+        self.record.as_ref()
+    }
+
     pub(crate) fn sync(mut self, sync: Option<Sync>) -> Self {
         self.sync = Some(sync);
         self

@@ -11,7 +11,8 @@ use agent_api::frame::{ObjectOutcome, Outcome};
 use agent_api::heartbeat::PlatformStatus;
 use agent_api::name::CommandId;
 use executor_core::{
-    ApplyError, ApprovalSeen, Approved, Effect, Event, Expired, Fact, Read, ReadError, State, TokenBundleError, platform_status, step,
+    ApplyError, ApprovalSeen, Approved, Effect, Event, Expired, Fact, Read, ReadError, Retention, Site, State, TokenBundleError,
+    platform_status, step,
 };
 
 use crate::bundles::Made;
@@ -51,6 +52,9 @@ pub(crate) struct Totals {
     expired_in_the_middle: u64,
     lost: u64,
     doubled: u64,
+    forgotten: u64,
+    dismissed: u64,
+    resurfaced: u64,
 }
 
 impl Totals {
@@ -61,6 +65,9 @@ impl Totals {
         self.expired_in_the_middle += other.expired_in_the_middle;
         self.lost += other.lost;
         self.doubled += other.doubled;
+        self.forgotten += other.forgotten;
+        self.dismissed += other.dismissed;
+        self.resurfaced += other.resurfaced;
     }
 
     pub(crate) fn assert_that_faults_happened(&self) {
@@ -74,6 +81,9 @@ impl Totals {
             self.expired_in_the_middle,
             self.lost,
             self.doubled,
+            self.forgotten,
+            self.dismissed,
+            self.resurfaced,
         ];
         assert!(all.iter().all(|count| *count >= 20), "too little happens: {self:?}");
     }
@@ -92,6 +102,7 @@ pub(crate) struct World<'a> {
     /// The daemon's clock against the true one, in milliseconds.
     skew: i64,
     link: Link,
+    retention: Retention,
     manager: Manager,
     cluster: Cluster,
     /// Tokens that syncs have read.
@@ -116,6 +127,8 @@ impl<'a> World<'a> {
     pub(crate) fn new(seed: u64, bundles: &'a [Made], aloud: bool) -> Self {
         let mut rng = Rng::new(seed);
         let link = Link { lose: rng.below(30), double: rng.below(30), delay: 50 + rng.below(20_000) };
+        let age = jiff::SignedDuration::from_millis(i64::try_from(5_000 + rng.below(100_000)).unwrap());
+        let retention = Retention { age, count: usize::try_from(rng.below(8)).unwrap() };
         Self {
             rng,
             bundles,
@@ -127,6 +140,7 @@ impl<'a> World<'a> {
             life: 0,
             skew: 0,
             link,
+            retention,
             manager: Manager::default(),
             cluster: Cluster::default(),
             tokens: Vec::new(),
@@ -220,6 +234,7 @@ impl<'a> World<'a> {
             Happening::Tick => {
                 self.later(AGAIN, Happening::Tick);
                 self.take(Event::Tick);
+                self.retain();
                 self.beat();
             }
             Happening::ManagerTick => self.manager_tick(),
@@ -237,9 +252,29 @@ impl<'a> World<'a> {
         }
         self.say(|| "the daemon starts".into());
         self.life += 1;
-        self.state = Some(self.disk.load());
+        let resurfaces = self.rng.percent(50);
+        if self.disk.settle(resurfaces) {
+            self.say(|| "a record that was said to have failed is there".into());
+            self.totals.resurfaced += 1;
+        }
+        self.state = Some(self.disk.load(Site { retention: self.retention, ..Site::default() }));
         self.take(Event::Started);
         self.take(Event::Connected);
+    }
+
+    /// The daemon forgets; what is left is within the retention, or waits for its acknowledgement.
+    fn retain(&mut self) {
+        let (before, lives) = (self.disk.commands.len(), self.life);
+        self.take(Event::Retain);
+        self.totals.forgotten += u64::try_from(before - self.disk.commands.len()).unwrap();
+        if self.state.is_some() && self.life == lives && !self.disk.full {
+            let told = self.disk.commands.values().filter(|entry| entry.acknowledged);
+            let ended = self.disk.commands.values().filter(|entry| entry.result.is_some()).count();
+            let kept = told.clone().count();
+            assert!(ended <= self.retention.count || kept == 0, "{ended} ended commands are kept, {kept} of them told");
+            let (now, age) = (self.at(self.skew), self.retention.age);
+            assert!(told.filter_map(|entry| entry.finished_at).all(|at| now.duration_since(at) <= age), "kept for too long");
+        }
     }
 
     fn crash(&mut self) {
@@ -259,7 +294,13 @@ impl<'a> World<'a> {
             let Some(state) = &mut self.state else { return };
             let retry = match &event {
                 Event::Sync(id, fact) => Some((*id, fact.clone())),
-                Event::Started | Event::Connected | Event::Command(_) | Event::Acknowledged(_) | Event::Continue | Event::Tick => None,
+                Event::Started
+                | Event::Connected
+                | Event::Command(_)
+                | Event::Acknowledged(_)
+                | Event::Continue
+                | Event::Tick
+                | Event::Retain => None,
             };
             let crash_at = (!self.quiet && self.rng.percent(2)).then(|| self.rng.below(5));
             let now = 1_800_000_000_000 + i64::try_from(self.now).unwrap() + self.skew;
@@ -471,7 +512,8 @@ impl<'a> World<'a> {
                 self.totals.refusals += u64::from(result.result.contains("run: clctl platform approve"));
                 self.totals.synced += u64::from(result.status == CommandStatus::Completed);
                 let id = result.id;
-                self.manager.take_result(result);
+                self.totals.dismissed += u64::from(self.disk.dismissed.contains(&id));
+                self.manager.take_result(result, self.disk.dismissed.contains(&id));
                 self.down(Frame::ResultAck(id));
             }
             Frame::Beat { status, pending, approved } => self.on_beat(status, pending.as_ref(), approved.as_ref()),
@@ -524,6 +566,7 @@ impl<'a> World<'a> {
             0 | 1 => self.crash(),
             2 => {
                 self.disk.full = !self.disk.full;
+                self.disk.leaves_traces = self.rng.percent(50);
                 self.totals.full_disks += u64::from(self.disk.full);
             }
             3 => self.skew += i64::try_from(self.rng.below(400_000)).unwrap() - 200_000,
@@ -558,7 +601,7 @@ impl<'a> World<'a> {
             assert_eq!(state.commands, self.disk.commands, "memory and disk differ");
         }
         // The pending bundle is that of the newest whole proposal that was taken.
-        let taken = self.manager.sent.values().filter(|sent| self.disk.commands.contains_key(&sent.command.id));
+        let taken = self.manager.sent.values().filter(|sent| self.disk.accepted.contains(&sent.command.id));
         let taken = taken.filter_map(|sent| Some((sent.command.sequence, sent.bundle.as_ref()?)));
         let newest = taken.max_by_key(|(sequence, _)| *sequence).map(|(_, sha256)| sha256);
         let pending = self.disk.platform.pending.as_ref().map(|pending| &pending.sha256);
