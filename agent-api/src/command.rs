@@ -40,6 +40,7 @@ pub struct SyncPlatform {
 
 /// Where a command stands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CommandStatus {
     /// Journaled, not begun.
@@ -53,6 +54,9 @@ pub enum CommandStatus {
 }
 
 impl CommandStatus {
+    /// All, in the order of a command's life.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Running, Self::Completed, Self::Failed];
+
     /// As on the wire and in `--status`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -67,6 +71,7 @@ impl CommandStatus {
 
 /// Who asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// The manager, over the channel.
@@ -77,6 +82,7 @@ pub enum Origin {
 
 /// A command as the local API shows it (`GET /v1/commands`).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommandView {
     /// Identity.
     pub id: CommandId,

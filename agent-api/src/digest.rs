@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256 as Hasher};
 
 /// A sha256 as 64 lower-case hex digits: the identity of a bundle, of an object's content, of a workload half.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256(String);
 

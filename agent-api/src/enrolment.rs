@@ -9,6 +9,10 @@ use crate::secret::Secret;
 pub const ENROLL_PATH: &str = "/v1/pcm/enroll";
 /// Path that signs the first certificate request of an executor.
 pub const SIGN_PATH: &str = "/v1/pcm/cert/sign";
+/// Path that renews a certificate: signed, and with the certificate that is to be followed; the key may be a new one.
+pub const RENEW_PATH: &str = "/v1/pcm/cert/renew";
+/// Path of the channel over long poll.
+pub const POLL_PATH: &str = "/v1/commands/poll/executor";
 /// Path of the channel over WebSocket.
 pub const CHANNEL_PATH: &str = "/v1/commands/ws/executor";
 
@@ -36,7 +40,8 @@ pub struct EnrollResponse {
     pub ca: String,
 }
 
-/// `POST /v1/pcm/cert/sign`, signed, no client certificate. 409 while the executor has an unexpired one.
+/// `POST /v1/pcm/cert/sign`, signed, no client certificate, 409 while the executor has an unexpired one; and
+/// `POST /v1/pcm/cert/renew`, signed, with the present certificate, which is taken until the new one is used.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignRequest {
     /// PKCS#10 request in PEM; CN = organisation, one DNS or IP SAN = endpoint host.

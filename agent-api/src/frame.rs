@@ -1,6 +1,8 @@
 //! Frames of the command channel: JSON objects told apart by `type`, at most 4 MiB each, the same on every transport.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
 
 use crate::command::{Command, CommandStatus};
 use crate::heartbeat::Heartbeat;
@@ -134,4 +136,30 @@ pub enum Outcome {
 pub struct ResultAck {
     /// Command.
     pub id: CommandId,
+}
+
+/// Longest time that an answer to a poll is held back.
+pub const POLL_HOLD_S: u32 = 25;
+
+/// Frames up, of a poll: `POST` with this body. The first request of a session brings `hello` and nothing before it.
+///
+/// What an answer brought that was lost comes again by its nature: commands until acknowledged, acknowledgements of results with the
+/// repeated result. A later request of a session ends an earlier one that is still held.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PollRequest {
+    /// Chosen by the executor, new with each `hello`.
+    pub session: Uuid,
+    /// Counts the session's requests from 1; a request that comes late is not taken.
+    pub sequence: u64,
+    /// How long the answer may be held back, in seconds; at most [`POLL_HOLD_S`].
+    pub wait_s: u32,
+    /// Each an [`Up`], or of a type of a later version; 4 MiB in all.
+    pub frames: Vec<Value>,
+}
+
+/// Frames down, of a poll.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PollResponse {
+    /// Each a [`Down`], or of a type of a later version.
+    pub frames: Vec<Value>,
 }

@@ -24,6 +24,7 @@ pub struct Heartbeat {
 
 /// The daemon.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutorInfo {
     /// Identity.
     pub id: ExecutorId,
@@ -39,6 +40,7 @@ pub struct ExecutorInfo {
 
 /// Where an executor runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ExecutorKind {
     /// A connector VM.
@@ -49,6 +51,7 @@ pub enum ExecutorKind {
 
 /// The cluster as seen through `pcm-executor`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClusterInfo {
     /// Uid of the `kube-system` Namespace.
     pub uid: Option<String>,
@@ -73,6 +76,7 @@ pub struct ClusterInfo {
 
 /// State of the access bundles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AccessInfo {
     /// `pcm-executor`'s, folder `_cluster`.
     pub cluster: AccessState,
@@ -82,6 +86,7 @@ pub struct AccessInfo {
 
 /// State of one access bundle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AccessState {
     /// There and valid.
@@ -94,8 +99,25 @@ pub enum AccessState {
     Absent,
 }
 
+impl AccessState {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Expiring, Self::Expired, Self::Absent];
+
+    /// As on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Expiring => "expiring",
+            Self::Expired => "expired",
+            Self::Absent => "absent",
+        }
+    }
+}
+
 /// The platform update.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Platform {
     /// Where it stands.
     pub status: PlatformStatus,
@@ -117,6 +139,7 @@ pub struct Platform {
 
 /// First that holds, in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlatformStatus {
     /// Nothing is pending.
@@ -133,8 +156,27 @@ pub enum PlatformStatus {
     Approved,
 }
 
+impl PlatformStatus {
+    /// All, in the order in which they are tried.
+    pub const ALL: [Self; 6] = [Self::None, Self::Syncing, Self::Synced, Self::ApprovalRequired, Self::Failed, Self::Approved];
+
+    /// As on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Syncing => "syncing",
+            Self::Synced => "synced",
+            Self::ApprovalRequired => "approval_required",
+            Self::Failed => "failed",
+            Self::Approved => "approved",
+        }
+    }
+}
+
 /// One component, in the four dimensions.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ComponentState {
     /// Component.
     pub name: DnsLabel,
@@ -164,6 +206,7 @@ pub struct ComponentState {
 
 /// Observed on the status of Deployments: generations, replicas, conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Not all objects are there yet.
@@ -184,6 +227,7 @@ pub enum State {
 
 /// Available pods against wanted ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// All.
@@ -198,6 +242,7 @@ pub enum Health {
 
 /// The last operation that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OperationState {
     /// Under way.
@@ -214,6 +259,7 @@ pub enum OperationState {
 
 /// Whether live workloads run only what the bundle names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecurityState {
     /// Every image is one of the bundle's.
@@ -225,7 +271,8 @@ pub enum SecurityState {
 }
 
 /// The journal in figures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommandCounts {
     /// Not begun.
     pub queued: u32,
@@ -233,4 +280,7 @@ pub struct CommandCounts {
     pub running: u32,
     /// Size of the journal's files.
     pub journal_bytes: u64,
+    /// Why the journal takes no records at present, e.g. a full disk; absent while it does. Commands are not acknowledged meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal_error: Option<String>,
 }

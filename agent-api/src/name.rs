@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A DNS label as Kubernetes names a namespace: 1–63 of `a-z`, `0-9`, `-`, beginning and ending with a letter or digit (RFC 1123).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct DnsLabel(String);
 
@@ -62,11 +63,13 @@ impl fmt::Debug for DnsLabel {
 
 /// Identity of a command: UUIDv7, given by whoever created it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct CommandId(pub uuid::Uuid);
 
 /// Identity of an executor: its `pcm_infra_uuid`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct ExecutorId(pub uuid::Uuid);
 

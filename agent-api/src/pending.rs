@@ -9,6 +9,7 @@ pub const MAX_BYTES: u64 = 4 << 20;
 
 /// The one bundle that waits for approval, or was last approved; it stays after a sync.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PendingBundle {
     /// Identity of the bundle.
     pub sha256: Sha256,

@@ -7,6 +7,7 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// A problem document. `type` is `about:blank`-like and left out; `code` is our stable error code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// HTTP status, repeated as RFC 9457 advises.
     pub status: u16,

@@ -117,7 +117,7 @@ fn heartbeat() -> Heartbeat {
             message: None,
             observed_at: Some(at),
         }],
-        commands: CommandCounts { queued: 0, running: 1, journal_bytes: 4096 },
+        commands: CommandCounts { queued: 0, running: 1, journal_bytes: 4096, journal_error: Some("database or disk is full".into()) },
     }
 }
 
@@ -137,6 +137,14 @@ fn frames_down() {
         }),
     );
     golden("down-result-ack", &Down::ResultAck(ResultAck { id: id() }));
+}
+
+#[test]
+fn polls() {
+    let ack = serde_json::to_value(Up::CommandAck(CommandAck { id: id() })).unwrap();
+    golden("poll-request", &PollRequest { session: executor().0, sequence: 2, wait_s: 25, frames: vec![ack] });
+    let ack = serde_json::to_value(Down::ResultAck(ResultAck { id: id() })).unwrap();
+    golden("poll-response", &PollResponse { frames: vec![ack] });
 }
 
 #[test]

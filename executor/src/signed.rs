@@ -1,9 +1,19 @@
 //! Requests to the manager: TLS 1.3, the client certificate, the signature.
+//!
+//! The proxy is the environment's (`HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY` with names, suffixes, addresses and CIDRs): this is the way
+//! out of the customer's network. The API server and the metadata address have clients of their own, which know no proxy.
 
-use std::path::{Path, PathBuf};
+mod certificate;
+mod files;
+
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use agent_api::secret::Secret;
 use agent_api::signature::{self, KeyPair};
+
+pub(crate) use certificate::{Certificate, CertificateError, certificate_request};
+use files::Files;
 
 use crate::config::Api;
 
@@ -29,26 +39,58 @@ pub(crate) struct Signed {
     http: reqwest::Client,
     endpoint: String,
     key: KeyPair,
+    files: Option<Arc<Files>>,
 }
 
 impl Signed {
     /// Reads all credentials from the files that the configuration names.
     pub(crate) fn load(api: &Api) -> Result<Self, SignedError> {
-        let key = KeyPair {
-            access_key: read(&api.access_key_file)?.trim().to_owned(),
-            secret_key: Secret::new(read(&api.secret_key_file)?.trim().to_owned()),
-        };
-        let identity = read(&api.tls.cert_file)? + "\n" + &read(&api.tls.key_file)?;
-        let identity = reqwest::Identity::from_pem(identity.as_bytes()).map_err(SignedError::Tls)?;
-        let ca = if api.tls.ca_file.exists() { Some(read(&api.tls.ca_file)?) } else { None };
-        let http = client(ca.as_deref())?.identity(identity).build().map_err(SignedError::Tls)?;
-        Ok(Self { http, endpoint: api.endpoint.trim_end_matches('/').to_owned(), key })
+        let files = Files::new(api);
+        files.settle()?;
+        Self::from_files(Arc::new(files))
+    }
+
+    /// Reads the same files again; somebody may have enrolled anew, or the certificate was renewed.
+    pub(crate) fn reload(&self) -> Result<Self, SignedError> {
+        match &self.files {
+            Some(files) => Self::from_files(Arc::clone(files)),
+            None => Ok(self.clone()),
+        }
+    }
+
+    fn from_files(files: Arc<Files>) -> Result<Self, SignedError> {
+        let read = files.read()?;
+        let identity = reqwest::Identity::from_pem(read.identity.expose().as_bytes()).map_err(SignedError::Tls)?;
+        let http = client(read.ca.as_deref())?.identity(identity).build().map_err(SignedError::Tls)?;
+        Ok(Self { http, endpoint: files.endpoint().to_owned(), key: read.key, files: Some(files) })
     }
 
     /// A client without a certificate, for enrolment.
     pub(crate) fn unauthenticated(endpoint: &str, key: KeyPair, ca: Option<&str>) -> Result<Self, SignedError> {
         let http = client(ca)?.build().map_err(SignedError::Tls)?;
-        Ok(Self { http, endpoint: endpoint.trim_end_matches('/').to_owned(), key })
+        Ok(Self { http, endpoint: endpoint.trim_end_matches('/').to_owned(), key, files: None })
+    }
+
+    /// The client certificate as it lies on disk; none for a client without one.
+    pub(crate) fn certificate(&self) -> Option<Result<Certificate, CertificateError>> {
+        self.files.as_ref().map(|files| files.certificate())
+    }
+
+    /// Puts a new key and its certificate in place of the former ones, both or neither.
+    pub(crate) fn replace_certificate(&self, key: &Secret, certificate: &str) -> Result<(), SignedError> {
+        self.files.as_ref().map_or(Ok(()), |files| files.replace(key, certificate))
+    }
+
+    /// Clears away what an interrupted renewal left. Only for the daemon, which alone renews.
+    pub(crate) fn tidy(&self) {
+        if let Some(files) = &self.files {
+            files.tidy();
+        }
+    }
+
+    /// `https://host[:port]`.
+    pub(crate) fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// A signed request.
@@ -76,8 +118,4 @@ pub(crate) fn client(ca: Option<&str>) -> Result<reqwest::ClientBuilder, SignedE
         builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(ca.as_bytes()).map_err(SignedError::Tls)?);
     }
     Ok(builder)
-}
-
-fn read(path: &Path) -> Result<String, SignedError> {
-    std::fs::read_to_string(path).map_err(|source| SignedError::File { path: path.into(), source })
 }

@@ -4,7 +4,9 @@
 
 pub mod connection;
 pub mod connections;
+pub mod deliveries;
 pub mod fleet;
 pub mod inbound;
+pub mod poll;
 pub mod progress;
 pub mod read;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde::Deserialize;
 
+use crate::domain::admission::Rate;
+
 /// Where `serve` listens unless told otherwise.
 pub const LISTEN: &str = "127.0.0.1:8443";
 /// Where the command line looks for the server unless told otherwise.
@@ -37,6 +39,8 @@ pub const RETRY_AFTER: [SignedDuration; 2] = [SignedDuration::from_mins(1), Sign
 pub const RUNNING_AT_MOST: SignedDuration = SignedDuration::from_mins(20);
 /// An executor whose last heartbeat is older is passed over.
 pub const HEARTBEAT_AT_MOST: SignedDuration = SignedDuration::from_mins(5);
+/// New connections of executors that are let in each second, and at once after a time of rest; the others are told when to come again.
+pub const CHANNEL_RATE: Rate = Rate { per_second: 100, burst: 100 };
 /// Deliveries of a sync while no executor is connected, one every [`DELIVERY_EVERY`]; then the command is given up.
 pub const MAX_DELIVERIES: u32 = 10;
 /// See [`MAX_DELIVERIES`].
@@ -59,6 +63,10 @@ pub const CLOCK_SKEW: Duration = Duration::from_secs(300);
 
 /// Largest body of a request to `/api/v1`: a release with the values of all its charts.
 pub const MAX_BODY: usize = 2 << 20;
+/// Largest body of a poll: frames of 4 MiB in all, and what is around them.
+pub const MAX_POLL_BODY: usize = agent_api::frame::MAX_BYTES + (64 << 10);
+/// Requests of one poll session that may wait; an executor has two under way.
+pub const POLL_QUEUE: usize = 4;
 /// Largest body of a request to `/v1`: a certificate request.
 pub const MAX_SIGNED_BODY: usize = 64 << 10;
 /// Nonces remembered for one key; each lives ten minutes at most, so this is some hundred requests a minute.
@@ -99,6 +107,13 @@ pub struct File {
     pub organisation: Option<String>,
     /// Seconds between heartbeats, 5–300.
     pub heartbeat_interval_s: Option<u32>,
+    /// New connections of executors that are let in each second, 1–10000 [default: 100].
+    pub channel_connections_per_s: Option<u32>,
+    /// How many may come at once after a time of rest, 1–10000 [default: 100].
+    pub channel_connections_burst: Option<u32>,
+    /// Seconds that an executor's certificate is good, from 15 to a year [default: 30 days]; the executor renews it at ten days left,
+    /// or at a third of its time.
+    pub executor_certificate_lasts_s: Option<u64>,
 }
 
 /// Why a configuration is not taken.

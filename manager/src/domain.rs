@@ -1,5 +1,6 @@
 //! The manager's rules: pure functions over plain data, the clock an argument. No store, no network here.
 
+pub mod admission;
 pub mod delivery;
 pub mod enrolment;
 pub mod permission;

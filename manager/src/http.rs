@@ -6,18 +6,21 @@ pub mod body;
 pub mod certificate;
 pub mod channel;
 pub mod cluster;
+pub mod door;
 pub mod enroll;
 pub mod environment;
 pub mod executor;
 pub mod nonce;
+pub mod poll;
 pub mod problem;
 pub mod release;
 pub mod signed;
 pub mod token;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent_api::enrolment::{CHANNEL_PATH, ENROLL_PATH, SIGN_PATH};
+use agent_api::enrolment::{CHANNEL_PATH, ENROLL_PATH, POLL_PATH, RENEW_PATH, SIGN_PATH};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -29,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::channel::connections::Connections;
 use crate::channel::inbound::Inbound;
+use crate::channel::poll::Polls;
 use crate::config;
 use crate::pki::authority::Authority;
 use crate::pki::seal::Seal;
@@ -42,12 +46,18 @@ pub struct App {
     pub inbound: Inbound,
     /// Who is connected.
     pub connections: Connections,
+    /// Who polls.
+    pub polls: Polls,
+    /// Lets executors in at a bounded rate.
+    pub door: door::Door,
     /// Signs certificates.
     pub authority: Authority,
     /// Seals signing keys.
     pub seal: Seal,
     /// The token that makes the first token.
     pub bootstrap: Bootstrap,
+    /// How long executors' certificates are good.
+    pub executor_certificate_lasts: Duration,
     /// Organisation id.
     pub organisation: String,
     /// `https://host[:port]` that executors are told.
@@ -78,6 +88,8 @@ pub fn router(app: Shared) -> Router {
         .layer(from_fn_with_state(Arc::clone(&app), auth::bearer));
     let signed = Router::new()
         .route(SIGN_PATH, post(certificate::sign))
+        .route(RENEW_PATH, post(certificate::renew))
+        .route(POLL_PATH, post(poll::poll).layer(DefaultBodyLimit::max(config::MAX_POLL_BODY)))
         .route(CHANNEL_PATH, get(channel::websocket))
         .layer(from_fn_with_state(Arc::clone(&app), signed::verify));
     Router::new()

@@ -7,6 +7,7 @@ pub mod listener;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::net::TcpListener;
@@ -18,8 +19,10 @@ use tokio_util::task::TaskTracker;
 use crate::channel::connections::Connections;
 use crate::channel::fleet::Fleet;
 use crate::channel::inbound::Inbound;
+use crate::channel::poll::Polls;
 use crate::channel::progress::Progress;
 use crate::config;
+use crate::domain::admission::Rate;
 use crate::domain::token::NoRandom;
 use crate::http::{self, App};
 use crate::pki::authority::{Authority, AuthorityError};
@@ -41,6 +44,10 @@ pub struct Options {
     pub organisation: Option<String>,
     /// Seconds between heartbeats.
     pub heartbeat_interval_s: u32,
+    /// How fast executors are let in.
+    pub channel_rate: Rate,
+    /// How long executors' certificates are good.
+    pub executor_certificate_lasts: Duration,
 }
 
 /// Why the server does not start, or stopped.
@@ -113,6 +120,9 @@ pub async fn run(options: Options) -> Result<(), ServeError> {
     let app = Arc::new(App {
         inbound: Inbound { store: store.clone(), fleet, progress: Progress::default(), heartbeat_interval_s },
         connections,
+        polls: Polls::default(),
+        door: http::door::Door::new(options.channel_rate),
+        executor_certificate_lasts: options.executor_certificate_lasts,
         seal: Seal::open_key(&dir)?,
         authority,
         bootstrap,
@@ -127,6 +137,7 @@ pub async fn run(options: Options) -> Result<(), ServeError> {
     tasks.spawn(renew(Arc::clone(&dir), Arc::clone(&app), certificate, stop.clone()));
     tasks.spawn(listener::run(socket, tls, http::router(Arc::clone(&app)), tasks.clone(), stop.clone()));
 
+    tracing::info!(per_second = options.channel_rate.per_second, burst = options.channel_rate.burst, "executors are let in at this rate");
     crate::cli::say(&format!("listening on {} (address {address}, organisation {})", app.public_url, app.organisation));
     let signal = stop_signal().await.map_err(ServeError::Signals);
     crate::cli::say("stopping");

@@ -1,24 +1,35 @@
-//! The command channel: one outbound WebSocket, kept up for ever.
+//! The command channel: one outbound connection, kept up for ever. WebSocket first, long poll where it cannot be had.
 //!
 //! The channel decides nothing. Frames down become events of the daemon's loop; frames up come from it. What is not sent because the
 //! link is down is not kept here: results are delivered again from the journal, everything else is repeated by its nature.
 
+mod answer;
 mod backoff;
+mod counters;
+mod ended;
+mod outgoing;
+mod poll;
+mod pulse;
+mod read;
+mod renewal;
 mod session;
+mod transport;
 
 use std::sync::Arc;
 
 use agent_api::command::Command;
-use agent_api::frame::{Hello, Up, Welcome};
+use agent_api::frame::{Down, Hello, Up, Welcome};
 use agent_api::name::CommandId;
 use tokio::sync::{mpsc, watch};
-use tracing::{info, warn};
+use tokio::time::Instant;
+use tracing::info;
+
+pub(crate) use counters::Counters;
 
 use crate::signed::Signed;
-use crate::terminal::chain;
-
-/// Frames that wait to be sent; more are dropped, since all of them are repeated.
-const OUTGOING: usize = 256;
+use ended::SessionError;
+use outgoing::Outgoing;
+use read::Broken;
 
 /// What the channel tells the daemon's loop.
 #[derive(Debug)]
@@ -33,46 +44,91 @@ pub(crate) enum Incoming {
     ResultAck(CommandId),
 }
 
+/// How the channel stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Link {
+    /// Not welcomed yet; why the last try failed.
+    Down(Option<String>),
+    /// Welcomed, over this transport.
+    Up(&'static str),
+    /// The manager does not take our certificate or key: a person has to enrol again. Tried once a minute.
+    CredentialsRefused(String),
+}
+
 /// The daemon's end of the channel.
 #[derive(Clone)]
 pub(crate) struct Channel {
-    outgoing: mpsc::Sender<Up>,
+    outgoing: Arc<Outgoing>,
+    counters: Arc<Counters>,
+    link: watch::Receiver<Link>,
 }
 
 impl Channel {
     /// Starts the channel. `hello` is what the next connection begins with.
     pub(crate) fn spawn(signed: Signed, hello: watch::Receiver<Hello>, incoming: mpsc::Sender<Incoming>) -> Self {
-        let (outgoing, frames) = mpsc::channel(OUTGOING);
-        tokio::spawn(run(Arc::new(signed), hello, incoming, frames));
-        Self { outgoing }
+        let counters = Arc::<Counters>::default();
+        let outgoing = Arc::new(Outgoing::new(Arc::clone(&counters)));
+        let (renewed, leave) = watch::channel(());
+        let (state, link) = watch::channel(Link::Down(None));
+        let ends = Ends { incoming, outgoing: Arc::clone(&outgoing), counters: Arc::clone(&counters), state, leave };
+        tokio::spawn(renewal::keep(signed.clone(), renewed));
+        tokio::spawn(transport::keep(signed, hello, ends));
+        Self { outgoing, counters, link }
     }
 
-    /// Sends a frame if the link is up and has room.
+    /// Queues a frame if there is room.
     pub(crate) fn send(&self, frame: Up) {
-        let _ = self.outgoing.try_send(frame);
+        self.outgoing.push(&frame);
+    }
+
+    /// How the channel stands.
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.link.clone()
+    }
+
+    /// What it has seen.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
     }
 }
 
-async fn run(signed: Arc<Signed>, hello: watch::Receiver<Hello>, incoming: mpsc::Sender<Incoming>, mut frames: mpsc::Receiver<Up>) {
-    let mut backoff = backoff::Backoff::default();
-    loop {
-        let first = hello.borrow().clone();
-        let ended = session::run(&signed, first, &incoming, &mut frames).await;
-        if ended.welcomed {
-            backoff.reset();
-            if incoming.send(Incoming::Disconnected).await.is_err() {
-                return;
+/// What a connection works with.
+struct Ends {
+    incoming: mpsc::Sender<Incoming>,
+    outgoing: Arc<Outgoing>,
+    counters: Arc<Counters>,
+    state: watch::Sender<Link>,
+    /// Changes when there is a new certificate to come back with.
+    leave: watch::Receiver<()>,
+}
+
+impl Ends {
+    /// A connection was welcomed: when.
+    async fn welcome(&self, welcome: Welcome, transport: &'static str) -> Instant {
+        info!(transport, heartbeat_interval_s = welcome.heartbeat_interval_s, "channel: connected");
+        Counters::add(&self.counters.welcomed);
+        self.state.send_replace(Link::Up(transport));
+        // Gone means that the daemon stops; the next frame finds that out.
+        let _ = self.incoming.send(Incoming::Connected(welcome)).await;
+        Instant::now()
+    }
+
+    /// Hands a frame to the daemon's loop.
+    async fn pass(&self, frame: Down) -> Result<(), SessionError> {
+        let incoming = match frame {
+            Down::Welcome(_) => return Err(self.broken(read::OUT_OF_ORDER)),
+            Down::Command(command) => Incoming::Command(command),
+            Down::ResultAck(ack) => {
+                self.outgoing.acknowledged(ack.id);
+                Incoming::ResultAck(ack.id)
             }
-        }
-        let delay = backoff.next();
-        match &ended.error {
-            Some(error) => warn!(retry_in = ?delay, "channel: {}", chain(error)),
-            None => info!(retry_in = ?delay, "channel: closed by the manager"),
-        }
-        if incoming.is_closed() {
-            return;
-        }
-        tokio::time::sleep(delay).await;
-        while frames.try_recv().is_ok() {}
+        };
+        Counters::add(&self.counters.received);
+        self.incoming.send(incoming).await.map_err(|_| SessionError::Gone)
+    }
+
+    fn broken(&self, broken: Broken) -> SessionError {
+        Counters::add(&self.counters.refused);
+        SessionError::Broken(broken)
     }
 }

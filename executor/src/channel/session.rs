@@ -1,90 +1,49 @@
-//! One connection: upgrade, hello, welcome, then frames both ways until the link is closed or dead.
+//! One WebSocket connection: upgrade, hello, welcome, then frames both ways until the link is closed or dead.
 
 use std::time::Duration;
 
 use agent_api::enrolment::CHANNEL_PATH;
-use agent_api::frame::{Down, Hello, MAX_BYTES, SUBPROTOCOL, Up};
+use agent_api::frame::{Down, Hello, MAX_BYTES, SUBPROTOCOL, Up, Welcome};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use reqwest::{Method, Upgraded, header};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, interval, timeout};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tracing::{debug, info, warn};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-use super::Incoming;
+use super::counters::Counters;
+use super::ended::{Ended, SessionError};
+use super::pulse::{PING, Pulse};
+use super::read::{self, Broken, OUT_OF_ORDER, Read};
+use super::{Ends, answer};
 use crate::signed::Signed;
 
 /// How long the upgrade and the welcome may take.
 const OPENING: Duration = Duration::from_secs(20);
-/// How often we ask for a sign of life.
-const PING: Duration = Duration::from_secs(10);
-/// A link on which nothing was received for so long is dead.
-const DEAD: Duration = Duration::from_secs(30);
+/// One write may take so long while the peer shows signs of life; it is the largest frame over a slow line.
+const WRITE: Duration = Duration::from_secs(120);
+/// The peer may take so long to answer our close frame.
+const CLOSE: Duration = Duration::from_secs(2);
+/// Where reading a frame stops. Above the contract's size, so that a frame that is somewhat too large is read to its end and its sender
+/// gets the close code.
+const READ_AT_MOST: usize = 2 * MAX_BYTES;
+/// We leave, to come back with another certificate.
+const LEAVING: Broken = Broken { code: CloseCode::Normal, reason: "coming back with a new certificate" };
 
-/// How a connection ended.
-pub(crate) struct Ended {
-    /// Whether it had been welcomed.
-    pub(crate) welcomed: bool,
-    /// Why; `None` for an orderly close.
-    pub(crate) error: Option<SessionError>,
-}
-
-/// Why a connection ended.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SessionError {
-    /// No answer, or TLS failed.
-    #[error("the manager cannot be reached")]
-    Connect(#[source] reqwest::Error),
-    /// Another status than 101.
-    #[error("the manager answered {status}: {detail}")]
-    Refused {
-        /// HTTP status.
-        status: u16,
-        /// Its problem document's detail, or the first characters of its body.
-        detail: String,
-    },
-    /// The opening took longer than [`OPENING`].
-    #[error("the manager did not answer within {OPENING:?}")]
-    Opening,
-    /// Nothing was received for [`DEAD`].
-    #[error("nothing was received for {DEAD:?}; the link is dead")]
-    Dead,
-    /// Closed before the welcome.
-    #[error("the manager closed the connection before its welcome: {code} {reason}")]
-    Closed {
-        /// WebSocket close code.
-        code: u16,
-        /// The manager's words.
-        reason: String,
-    },
-    /// The first frame was not a welcome.
-    #[error("the manager's first frame was not a welcome")]
-    NoWelcome,
-    /// The WebSocket failed.
-    #[error("the link failed")]
-    Socket(#[source] tokio_tungstenite::tungstenite::Error),
-}
-
-type Socket = WebSocketStream<Upgraded>;
-
-pub(super) async fn run(signed: &Signed, hello: Hello, incoming: &mpsc::Sender<Incoming>, frames: &mut mpsc::Receiver<Up>) -> Ended {
-    let opened = timeout(OPENING, open(signed, hello)).await.unwrap_or(Err(SessionError::Opening));
-    let (mut socket, welcome) = match opened {
-        Ok(opened) => opened,
-        Err(error) => return Ended { welcomed: false, error: Some(error) },
-    };
-    info!(heartbeat_interval_s = welcome.heartbeat_interval_s, "channel: connected");
-    if incoming.send(Incoming::Connected(welcome)).await.is_err() {
-        return Ended { welcomed: true, error: None };
+/// Connects and stays until the end.
+pub(super) async fn run(signed: &Signed, hello: Hello, ends: &Ends) -> Ended {
+    match timeout(OPENING, upgrade(signed)).await.unwrap_or(Err(SessionError::Opening)) {
+        Ok(stream) => hold(socket(stream).await, hello, ends).await,
+        Err(error) => Ended::failed(error),
     }
-    Ended { welcomed: true, error: exchange(&mut socket, incoming, frames).await.err() }
 }
 
-async fn open(signed: &Signed, hello: Hello) -> Result<(Socket, agent_api::frame::Welcome), SessionError> {
+async fn upgrade(signed: &Signed) -> Result<Upgraded, SessionError> {
     let key = STANDARD.encode(uuid::Uuid::new_v4().as_bytes());
     let response = signed
         .request(Method::GET, CHANNEL_PATH, Vec::new())
@@ -96,86 +55,119 @@ async fn open(signed: &Signed, hello: Hello) -> Result<(Socket, agent_api::frame
         .send()
         .await
         .map_err(SessionError::Connect)?;
-    let status = response.status();
-    if status != reqwest::StatusCode::SWITCHING_PROTOCOLS {
-        let body = response.text().await.unwrap_or_default();
-        let detail = serde_json::from_str::<agent_api::problem::Problem>(&body)
-            .map_or_else(|_| body.chars().take(200).collect(), |problem| problem.detail);
-        return Err(SessionError::Refused { status: status.as_u16(), detail });
+    if response.status() != reqwest::StatusCode::SWITCHING_PROTOCOLS {
+        return Err(SessionError::Refused(answer::read(response).await));
     }
-    let upgraded = response.upgrade().await.map_err(SessionError::Connect)?;
-    let limits = WebSocketConfig::default().max_message_size(Some(MAX_BYTES)).max_frame_size(Some(MAX_BYTES));
-    let mut socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits)).await;
-    send(&mut socket, &Up::Hello(hello)).await?;
-    loop {
-        match socket.next().await {
-            Some(Ok(Message::Text(text))) => {
-                return match serde_json::from_str(&text) {
-                    Ok(Down::Welcome(welcome)) => Ok((socket, welcome)),
-                    Ok(Down::Command(_) | Down::ResultAck(_)) | Err(_) => Err(SessionError::NoWelcome),
-                };
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            Some(Ok(Message::Close(Some(close)))) => {
-                return Err(SessionError::Closed { code: close.code.into(), reason: close.reason.to_string() });
-            }
-            Some(Ok(Message::Binary(_) | Message::Close(None) | Message::Frame(_))) | None => return Err(SessionError::NoWelcome),
-            Some(Err(error)) => return Err(SessionError::Socket(error)),
-        }
-    }
+    response.upgrade().await.map_err(SessionError::Connect)
 }
 
-async fn exchange(socket: &mut Socket, incoming: &mpsc::Sender<Incoming>, frames: &mut mpsc::Receiver<Up>) -> Result<(), SessionError> {
-    let mut received = Instant::now();
-    let mut pings = interval(PING);
-    loop {
-        tokio::select! {
-            message = socket.next() => {
-                received = Instant::now();
-                match message {
-                    Some(Ok(Message::Text(text))) => {
-                        let Some(frame) = read(&text) else { continue };
-                        if incoming.send(frame).await.is_err() {
-                            return Ok(());
-                        }
-                    }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                    Some(Ok(Message::Binary(_))) => warn!("channel: a binary frame was skipped"),
-                    Some(Ok(Message::Close(_))) | None => return Ok(()),
-                    Some(Err(error)) => return Err(SessionError::Socket(error)),
-                }
-            }
-            frame = frames.recv() => match frame {
-                Some(frame) => send(socket, &frame).await?,
-                None => return Ok(()),
-            },
-            _ = pings.tick() => {
-                if received.elapsed() >= DEAD {
-                    return Err(SessionError::Dead);
-                }
-                socket.send(Message::Ping(Vec::new().into())).await.map_err(SessionError::Socket)?;
-            }
-        }
-    }
+async fn socket<S: AsyncRead + AsyncWrite + Unpin>(stream: S) -> WebSocketStream<S> {
+    let limits = WebSocketConfig::default().max_message_size(Some(READ_AT_MOST)).max_frame_size(Some(READ_AT_MOST));
+    WebSocketStream::from_raw_socket(stream, Role::Client, Some(limits)).await
 }
 
-/// Unknown types are logged and skipped.
-fn read(text: &str) -> Option<Incoming> {
-    match serde_json::from_str(text) {
-        Ok(Down::Command(command)) => Some(Incoming::Command(command)),
-        Ok(Down::ResultAck(ack)) => Some(Incoming::ResultAck(ack.id)),
-        Ok(Down::Welcome(_)) => {
-            debug!("channel: a second welcome was skipped");
-            None
-        }
+/// From the upgrade to the end.
+async fn hold<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>, hello: Hello, ends: &Ends) -> Ended {
+    let welcomed = match timeout(OPENING, greet(&mut socket, hello, ends)).await.unwrap_or(Err(SessionError::Opening)) {
+        Ok(welcome) => ends.welcome(welcome, "WebSocket").await,
         Err(error) => {
-            warn!("channel: a frame was skipped: {error}");
-            None
+            refuse(&mut socket, &error).await;
+            return Ended::failed(error);
+        }
+    };
+    let error = exchange(&mut socket, ends).await.err();
+    if let Some(error) = &error {
+        refuse(&mut socket, error).await;
+    }
+    Ended { welcomed: Some(welcomed), error }
+}
+
+/// Says why we close, where that is it.
+async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, error: &SessionError) {
+    let broken = match error {
+        SessionError::Broken(broken) => broken.clone(),
+        SessionError::Leaving => LEAVING,
+        _ => return,
+    };
+    let goodbye = async {
+        // The peer may be gone already; there is nobody to tell then.
+        let _ = socket.close(Some(CloseFrame { code: broken.code, reason: broken.reason.into() })).await;
+        while let Some(Ok(_)) = socket.next().await {}
+    };
+    let _ = timeout(CLOSE, goodbye).await;
+}
+
+async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: &mut WebSocketStream<S>,
+    hello: Hello,
+    ends: &Ends,
+) -> Result<Welcome, SessionError> {
+    let hello = serde_json::to_string(&Up::Hello(hello)).unwrap_or_default();
+    socket.send(Message::text(hello)).await.map_err(SessionError::Socket)?;
+    loop {
+        match read::message(socket.next().await) {
+            Read::Frame(Down::Welcome(welcome)) => return Ok(welcome),
+            Read::Frame(Down::Command(_) | Down::ResultAck(_)) => return Err(ends.broken(OUT_OF_ORDER)),
+            Read::Unknown => Counters::add(&ends.counters.skipped),
+            Read::Pong | Read::Nothing => {}
+            Read::Broken(broken) => return Err(ends.broken(broken)),
+            Read::Closed(Some((code, reason))) => return Err(SessionError::Closed { code, reason }),
+            Read::Closed(None) => return Err(SessionError::NoWelcome),
+            Read::Failed(error) => return Err(SessionError::Socket(error)),
         }
     }
 }
 
-async fn send(socket: &mut Socket, frame: &Up) -> Result<(), SessionError> {
-    let text = serde_json::to_string(frame).unwrap_or_default();
-    timeout(DEAD, socket.send(Message::text(text))).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Socket)
+/// Frames both ways. Reading never waits for a write, so that a slow line is not taken for a dead one.
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, ends: &Ends) -> Result<(), SessionError> {
+    let pulse = Pulse::new();
+    let (mut sink, mut stream) = socket.split();
+    let mut leave = ends.leave.clone();
+    tokio::select! {
+        ended = receive(&mut stream, ends, &pulse) => ended,
+        ended = transmit(&mut sink, ends, &pulse) => ended,
+        () = pulse.stopped() => Err(SessionError::Dead),
+        Ok(()) = leave.changed() => Err(SessionError::Leaving),
+    }
 }
+
+async fn receive<S>(stream: &mut SplitStream<&mut WebSocketStream<S>>, ends: &Ends, pulse: &Pulse) -> Result<(), SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let read = read::message(stream.next().await);
+        pulse.received();
+        match read {
+            Read::Frame(frame) => ends.pass(frame).await?,
+            Read::Unknown => Counters::add(&ends.counters.skipped),
+            Read::Pong => pulse.answered(),
+            Read::Nothing => {}
+            Read::Broken(broken) => return Err(ends.broken(broken)),
+            Read::Closed(Some((code, reason))) => return Err(SessionError::Closed { code, reason }),
+            Read::Closed(None) => return Ok(()),
+            Read::Failed(error) => return Err(SessionError::Socket(error)),
+        }
+    }
+}
+
+async fn transmit<S>(sink: &mut SplitSink<&mut WebSocketStream<S>, Message>, ends: &Ends, pulse: &Pulse) -> Result<(), SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut pings = interval_at(Instant::now() + PING, PING);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (message, ping) = tokio::select! {
+            text = ends.outgoing.next() => (Message::text(text), false),
+            _ = pings.tick() => (Message::Ping(Vec::new().into()), true),
+        };
+        timeout(WRITE, sink.send(message)).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Socket)?;
+        if ping {
+            pulse.asked();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,15 @@
 //! One WebSocket connection of one executor, from `hello` to its end.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use agent_api::frame::Down;
-use agent_api::name::{CommandId, ExecutorId};
+use agent_api::name::ExecutorId;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use jiff::Timestamp;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Registered};
+use super::deliveries::Deliveries;
 use super::inbound::{Conversation, Inbound, InboundError};
 use super::read::{Read, close, read};
 use crate::config;
@@ -26,7 +25,7 @@ pub async fn run(mut socket: WebSocket, executor: ExecutorId, inbound: Inbound, 
         Ok(conversation) => {
             let registered = connections.register(executor);
             tracing::info!(%executor, "connected");
-            let mut connection = Connection { socket: &mut socket, executor, conversation, sent: HashMap::new() };
+            let mut connection = Connection { socket: &mut socket, executor, conversation, deliveries: Deliveries::new(executor) };
             connection.hold(&registered, &stop).await
         }
         Err(end) => end,
@@ -65,8 +64,7 @@ struct Connection<'a> {
     socket: &'a mut WebSocket,
     executor: ExecutorId,
     conversation: Conversation,
-    /// Commands that went out on this connection and are not acknowledged, and when.
-    sent: HashMap<CommandId, Instant>,
+    deliveries: Deliveries,
 }
 
 impl Connection<'_> {
@@ -86,7 +84,11 @@ impl Connection<'_> {
                     self.receive(message).await
                 }
                 () = registered.wake.notified() => self.deliver().await,
-                _ = ticks.tick() => self.tick(heard).await,
+                _ = ticks.tick() => self.tick().await,
+                () = sleep_until(heard + config::DEAD_AFTER) => {
+                    tracing::warn!(executor = %self.executor, "nothing was heard; the link is dead");
+                    Step::Break(None)
+                }
                 () = registered.replaced.cancelled() => Step::Break(Some(close(REPLACED, "a newer connection took over"))),
                 () = stop.cancelled() => Step::Break(Some(close(close_code::AWAY, "the manager stops"))),
             };
@@ -110,38 +112,21 @@ impl Connection<'_> {
         }
     }
 
-    async fn tick(&mut self, heard: Instant) -> Step {
-        if heard.elapsed() > config::DEAD_AFTER {
-            tracing::warn!(executor = %self.executor, "nothing was heard; the link is dead");
-            return Step::Break(None);
-        }
+    async fn tick(&mut self) -> Step {
         send_message(self.socket, Message::Ping(Vec::new().into())).await?;
         self.deliver().await
     }
 
-    /// Sends what is not acknowledged, in order: what did not go out on this connection, and what went out too long ago.
+    /// Sends what is to be delivered now.
     async fn deliver(&mut self) -> Step {
         let store = self.conversation.store().clone();
-        let queued = match store.queued(self.executor).await {
-            Ok(queued) => queued,
-            Err(error) => return Step::Break(Some(ending(self.executor, error.into()))),
-        };
-        self.sent.retain(|id, _| queued.contains(id));
-        for id in queued {
-            if self.sent.get(&id).is_some_and(|at| at.elapsed() < config::RESEND_AFTER) {
-                continue;
-            }
-            match store.send(id, Timestamp::now()).await {
-                Ok(Some(command)) => {
-                    tracing::info!(executor = %self.executor, command = %id, sequence = command.sequence, "sent");
-                    send(self.socket, self.executor, &Down::Command(command)).await?;
-                    self.sent.insert(id, Instant::now());
-                }
-                Ok(None) => {}
+        loop {
+            match self.deliveries.next(&store).await {
+                Ok(Some(command)) => send(self.socket, self.executor, &Down::Command(command)).await?,
+                Ok(None) => return Step::Continue(()),
                 Err(error) => return Step::Break(Some(ending(self.executor, error.into()))),
             }
         }
-        Step::Continue(())
     }
 }
 

@@ -28,7 +28,6 @@ pub fn close(code: u16, reason: &'static str) -> CloseFrame {
 #[must_use]
 pub fn read(message: Option<Result<Message, axum::Error>>) -> Read {
     match message {
-        Some(Ok(Message::Text(text))) if text.len() > MAX_BYTES => too_large(),
         Some(Ok(Message::Text(text))) => frame(&text),
         Some(Ok(Message::Binary(_))) => Read::Close(close(close_code::UNSUPPORTED, "frames are text")),
         Some(Ok(Message::Ping(_) | Message::Pong(_))) => Read::Skip,
@@ -37,10 +36,15 @@ pub fn read(message: Option<Result<Message, axum::Error>>) -> Read {
     }
 }
 
-fn frame(text: &str) -> Read {
+/// Reads a frame.
+#[must_use]
+pub fn frame(text: &str) -> Read {
     #[derive(Deserialize)]
     struct Tagged {
         r#type: String,
+    }
+    if text.len() > MAX_BYTES {
+        return too_large();
     }
     match serde_json::from_str::<Up>(text) {
         Ok(up) => Read::Frame(Box::new(up)),

@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
 use super::CliError;
 use crate::config::{self, ConfigError, File};
+use crate::domain::admission::Rate;
 use crate::serve::{self, Options};
 
 /// Flags of `serve`.
@@ -24,7 +26,8 @@ pub struct Args {
     /// Organisation id, decided at the first start.
     #[arg(long)]
     organisation: Option<String>,
-    /// Configuration file (YAML): `data_dir`, `listen`, `public_url`, `organisation`, `heartbeat_interval_s`.
+    /// Configuration file (YAML): `data_dir`, `listen`, `public_url`, `organisation`, `heartbeat_interval_s`,
+    /// `channel_connections_per_s`, `channel_connections_burst`, `executor_certificate_lasts_s`.
     #[arg(long)]
     config: Option<PathBuf>,
 }
@@ -51,11 +54,28 @@ fn options(args: Args) -> Result<Options, ConfigError> {
     if !(5..=300).contains(&heartbeat_interval_s) {
         return Err(ConfigError::Value { key: "heartbeat_interval_s", problem: "5–300 is expected".to_owned() });
     }
+    let within = |key, value: u64, least: u64, most: u64| {
+        if (least..=most).contains(&value) {
+            Ok(())
+        } else {
+            Err(ConfigError::Value { key, problem: format!("{least}–{most} is expected") })
+        }
+    };
+    let rate = Rate {
+        per_second: file.channel_connections_per_s.unwrap_or(config::CHANNEL_RATE.per_second),
+        burst: file.channel_connections_burst.unwrap_or(config::CHANNEL_RATE.burst),
+    };
+    within("channel_connections_per_s", rate.per_second.into(), 1, 10_000)?;
+    within("channel_connections_burst", rate.burst.into(), 1, 10_000)?;
+    let lasts_s = file.executor_certificate_lasts_s.unwrap_or(config::EXECUTOR_CERT_LASTS.as_secs());
+    within("executor_certificate_lasts_s", lasts_s, 15, 366 * 24 * 3600)?;
     Ok(Options {
         data_dir,
         listen,
         public_url: args.public_url.or(file.public_url),
         organisation: args.organisation.or(file.organisation),
         heartbeat_interval_s,
+        channel_rate: rate,
+        executor_certificate_lasts: Duration::from_secs(lasts_s),
     })
 }

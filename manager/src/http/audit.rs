@@ -1,5 +1,6 @@
 //! Records each call of a writing route: who, what, with which result.
 
+use agent_api::enrolment::POLL_PATH;
 use axum::extract::{Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
@@ -17,7 +18,8 @@ pub struct Who(pub String);
 pub async fn record(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
-    if method != Method::GET && method != Method::HEAD {
+    // A poll is a connection, not a call.
+    if method != Method::GET && method != Method::HEAD && path != POLL_PATH {
         let who = response.extensions().get::<Who>().map_or_else(|| "-".to_owned(), |who| who.0.clone());
         let entry = Entry { at: Timestamp::now(), who, method: method.to_string(), path, status: response.status().as_u16() };
         if let Err(error) = app.inbound.store.append_audit(&entry).await {

@@ -16,7 +16,7 @@ use crate::config;
 /// Upgrades the connection.
 ///
 /// # Errors
-/// It is no upgrade, or does not offer our subprotocol.
+/// It is no upgrade, does not offer our subprotocol, or there is no room for a new connection now.
 pub async fn websocket(
     State(app): State<Shared>,
     Extension(signed): Extension<Signed>,
@@ -27,6 +27,7 @@ pub async fn websocket(
     if upgrade.selected_protocol().is_none() {
         return Err(ApiError::Upgrade(format!("the WebSocket subprotocol `{}` must be offered", frame::SUBPROTOCOL)));
     }
+    app.door.admit()?;
     let (inbound, connections, tasks, stop) = (app.inbound.clone(), app.connections.clone(), app.tasks.clone(), app.stop.clone());
     let executor = signed.executor;
     Ok(upgrade.on_upgrade(move |socket| tasks.track_future(connection::run(socket, executor, inbound, connections, stop))))

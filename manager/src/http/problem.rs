@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::channel::fleet::FleetError;
+use crate::channel::poll::PollError;
 use crate::domain::enrolment::Refusal;
 use crate::domain::release::ReleaseError;
 use crate::pki::request::RequestError;
@@ -94,6 +95,12 @@ pub enum ApiError {
     /// Too many requests of one key.
     #[error("too many requests with this key; wait some minutes")]
     TooMany,
+    /// No room for another connection in this second.
+    #[error("executors are let in one after the other; there is room for this one in {0} s")]
+    Busy(u64),
+    /// A poll.
+    #[error(transparent)]
+    Poll(#[from] PollError),
     /// No client certificate.
     #[error("a client certificate is needed")]
     CertificateRequired,
@@ -140,10 +147,17 @@ impl ApiError {
             Self::Replayed => (S::UNAUTHORIZED, "replayed", "Request replayed"),
             Self::BeforeStart(_) => (S::UNAUTHORIZED, "signed_before_start", "Signed before the server's start"),
             Self::TooMany => (S::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
+            Self::Busy(_) => (S::SERVICE_UNAVAILABLE, "busy", "Busy"),
+            Self::Poll(PollError::Unknown) => (S::CONFLICT, "poll_session_unknown", "Poll session not known"),
+            Self::Poll(PollError::Overtaken) => (S::CONFLICT, "poll_overtaken", "Poll overtaken"),
+            Self::Poll(PollError::Protocol { .. }) => (S::BAD_REQUEST, "frame_refused", "Frame refused"),
+            Self::Poll(PollError::Stopping) => (S::SERVICE_UNAVAILABLE, "stopping", "Stopping"),
             Self::CertificateRequired => (S::UNAUTHORIZED, "certificate_required", "Certificate required"),
             Self::CertificateMismatch => (S::FORBIDDEN, "certificate_mismatch", "Another certificate"),
             Self::Upgrade(_) => (S::BAD_REQUEST, "upgrade_refused", "Upgrade refused"),
-            Self::Internal(_) | Self::Release(ReleaseError::Json(_)) => (S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            Self::Internal(_) | Self::Poll(PollError::Store(_)) | Self::Release(ReleaseError::Json(_)) => {
+                (S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
+            }
         }
     }
 }
@@ -172,6 +186,9 @@ impl IntoResponse for ApiError {
         let problem = Problem { status: status.as_u16(), code: code.to_owned(), title: title.to_owned(), detail: self.to_string() };
         let mut response = (status, axum::Json(problem)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if let Self::Busy(seconds) = self {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

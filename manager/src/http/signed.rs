@@ -1,6 +1,6 @@
 //! Who an executor's request is from: its signature, its nonce, and its client certificate must all be the same executor's.
 
-use agent_api::enrolment::SIGN_PATH;
+use agent_api::enrolment::{POLL_PATH, SIGN_PATH};
 use agent_api::name::ExecutorId;
 use agent_api::signature::{self, Headers};
 use axum::body::{Body, to_bytes};
@@ -16,7 +16,7 @@ use super::nonce::Seen;
 use super::problem::ApiError;
 use crate::config;
 use crate::pki::peer::Peer;
-use crate::store::executor::Credentials;
+use crate::store::executor::{Certificate, Credentials};
 
 /// The executor that a request is from; only [`verify`] makes one.
 #[derive(Clone, Debug)]
@@ -44,10 +44,15 @@ pub async fn verify(State(app): State<Shared>, request: Request, next: Next) -> 
 
 async fn check(app: &Shared, request: Request) -> Result<(Signed, Request), ApiError> {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, config::MAX_SIGNED_BODY).await.map_err(|_| ApiError::TooLarge(config::MAX_SIGNED_BODY))?;
     let headers = headers(&parts.headers)?;
     let claim = signature::claim(&headers)?;
     let credentials = app.inbound.store.credentials(&claim.access_key).await?.ok_or(ApiError::UnknownKey)?;
+    let certificate = match parts.uri.path() {
+        SIGN_PATH => None,
+        _ => Some(certificate(parts.extensions.get::<Peer>(), &credentials, &app.organisation)?),
+    };
+    let most = if parts.uri.path() == POLL_PATH { config::MAX_POLL_BODY } else { config::MAX_SIGNED_BODY };
+    let body = to_bytes(body, most).await.map_err(|_| ApiError::TooLarge(most))?;
     let secret = app.seal.open(&credentials.sealed_secret, &credentials.id.to_string()).map_err(ApiError::internal)?;
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let now = Timestamp::now().as_second();
@@ -61,8 +66,8 @@ async fn check(app: &Shared, request: Request) -> Result<(Signed, Request), ApiE
         Seen::Before => return Err(ApiError::Replayed),
         Seen::Full => return Err(ApiError::TooMany),
     }
-    if parts.uri.path() != SIGN_PATH {
-        certificate(parts.extensions.get::<Peer>(), &credentials, &app.organisation)?;
+    if let Some(Bound::Next(serial)) = certificate {
+        app.inbound.store.use_next_certificate(credentials.id, &serial).await?;
     }
     Ok((Signed { executor: credentials.id }, Request::from_parts(parts, Body::from(body))))
 }
@@ -82,12 +87,27 @@ fn headers(map: &HeaderMap) -> Result<Headers, ApiError> {
     })
 }
 
+/// Which of an executor's certificates a request came with.
+enum Bound {
+    Present,
+    /// The renewed one, by its serial number; from now on it is the present one.
+    Next(String),
+}
+
 /// TLS has verified that it is ours and has not ended when the connection began; here, that it is this executor's and still good.
-fn certificate(peer: Option<&Peer>, credentials: &Credentials, organisation: &str) -> Result<(), ApiError> {
+fn certificate(peer: Option<&Peer>, credentials: &Credentials, organisation: &str) -> Result<Bound, ApiError> {
     let peer = peer.ok_or(ApiError::CertificateRequired)?;
-    let bound = credentials.cert_serial.as_deref() == Some(peer.serial.as_str())
-        && credentials.cert_key_sha256.as_deref() == Some(peer.key_sha256.as_str())
-        && peer.common_name.as_deref() == Some(organisation)
-        && Timestamp::now() < peer.not_after;
-    if bound { Ok(()) } else { Err(ApiError::CertificateMismatch) }
+    if peer.common_name.as_deref() != Some(organisation) || Timestamp::now() >= peer.not_after {
+        return Err(ApiError::CertificateMismatch);
+    }
+    let is = |known: &Option<Certificate>| {
+        known.as_ref().is_some_and(|known| known.serial == peer.serial && known.key_sha256 == peer.key_sha256.as_str())
+    };
+    if is(&credentials.certificate) {
+        Ok(Bound::Present)
+    } else if is(&credentials.next_certificate) {
+        Ok(Bound::Next(peer.serial.clone()))
+    } else {
+        Err(ApiError::CertificateMismatch)
+    }
 }

@@ -84,8 +84,14 @@ impl Authority {
     ///
     /// # Errors
     /// The certificate cannot be made.
-    pub fn sign_executor(&self, request: &CheckedRequest, organisation: &str, host: &str) -> Result<Issued, AuthorityError> {
-        let mut params = leaf(organisation, host, config::EXECUTOR_CERT_LASTS)?;
+    pub fn sign_executor(
+        &self,
+        request: &CheckedRequest,
+        organisation: &str,
+        host: &str,
+        lasts: Duration,
+    ) -> Result<Issued, AuthorityError> {
+        let mut params = leaf(organisation, host, lasts)?;
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let certificate = params.signed_by(request.public_key(), &self.issuer)?;
         let read = peer::Peer::of(certificate.der()).ok_or(AuthorityError::Unreadable)?;
@@ -173,7 +179,7 @@ mod tests {
         let authority = Authority::open(&dir).unwrap();
         assert_eq!(Authority::open(&dir).unwrap().pem(), authority.pem());
         let request = request::check(&csr("org-1", &["127.0.0.1"]), "org-1", "127.0.0.1").unwrap();
-        let issued = authority.sign_executor(&request, "org-1", "127.0.0.1").unwrap();
+        let issued = authority.sign_executor(&request, "org-1", "127.0.0.1", config::EXECUTOR_CERT_LASTS).unwrap();
         let days = issued.not_after.duration_since(Timestamp::now()).as_hours() / 24;
         assert!((29..=30).contains(&days), "{days}");
         let pem = rustls_pki_types::CertificateDer::from_pem_slice_first(&issued.chain);

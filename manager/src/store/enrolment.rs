@@ -78,7 +78,8 @@ impl Store {
         sqlx::query(
             "INSERT INTO executors (id, cluster_id, access_key, sealed_secret, enrolled_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (id) DO UPDATE SET access_key = excluded.access_key, sealed_secret = excluded.sealed_secret, \
-             enrolled_at = excluded.enrolled_at, cert_serial = NULL, cert_key_sha256 = NULL, cert_not_after = NULL",
+             enrolled_at = excluded.enrolled_at, cert_serial = NULL, cert_key_sha256 = NULL, cert_not_after = NULL, \
+             next_cert_serial = NULL, next_cert_key_sha256 = NULL, next_cert_not_after = NULL",
         )
         .bind(executor.to_string())
         .bind(&cluster_id)
@@ -104,8 +105,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         let bound = sqlx::query(
-            "UPDATE executors SET cert_serial = $1, cert_key_sha256 = $2, cert_not_after = $3 \
-             WHERE id = $4 AND (cert_not_after IS NULL OR cert_not_after <= $5)",
+            "UPDATE executors SET cert_serial = $1, cert_key_sha256 = $2, cert_not_after = $3, \
+             next_cert_serial = NULL, next_cert_key_sha256 = NULL, next_cert_not_after = NULL WHERE id = $4 AND (cert_not_after IS NULL OR cert_not_after <= $5)",
         )
         .bind(serial)
         .bind(key_sha256)
@@ -115,5 +116,43 @@ impl Store {
         .execute(&self.pool)
         .await?;
         Ok(bound.rows_affected() == 1)
+    }
+
+    /// Binds the certificate that is to follow the present one, in the place of one that was never used.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn bind_next_certificate(
+        &self,
+        executor: ExecutorId,
+        serial: &str,
+        key_sha256: &str,
+        not_after: Timestamp,
+    ) -> Result<(), StoreError> {
+        sqlx::query("UPDATE executors SET next_cert_serial = $1, next_cert_key_sha256 = $2, next_cert_not_after = $3 WHERE id = $4")
+            .bind(serial)
+            .bind(key_sha256)
+            .bind(millis(not_after))
+            .bind(executor.to_string())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// The next certificate was used: it is the present one, and the former one is good no more.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn use_next_certificate(&self, executor: ExecutorId, serial: &str) -> Result<(), StoreError> {
+        sqlx::query(
+            "UPDATE executors SET cert_serial = next_cert_serial, cert_key_sha256 = next_cert_key_sha256, \
+             cert_not_after = next_cert_not_after, next_cert_serial = NULL, next_cert_key_sha256 = NULL, next_cert_not_after = NULL \
+             WHERE id = $1 AND next_cert_serial = $2",
+        )
+        .bind(executor.to_string())
+        .bind(serial)
+        .execute(&self.pool)
+        .await?;
+        Ok(())
     }
 }

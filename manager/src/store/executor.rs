@@ -14,10 +14,19 @@ pub struct Credentials {
     pub id: ExecutorId,
     /// The sealed signing key.
     pub sealed_secret: Vec<u8>,
-    /// Serial number of its certificate, lower-case hex.
-    pub cert_serial: Option<String>,
-    /// sha256 of its certificate's public key.
-    pub cert_key_sha256: Option<String>,
+    /// Its certificate.
+    pub certificate: Option<Certificate>,
+    /// The one that follows it, not used yet.
+    pub next_certificate: Option<Certificate>,
+}
+
+/// What binds a certificate to an executor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Certificate {
+    /// Serial number, lower-case hex.
+    pub serial: String,
+    /// sha256 of its public key.
+    pub key_sha256: String,
 }
 
 /// An executor as people see it.
@@ -39,8 +48,8 @@ pub struct Executor {
     pub heartbeat: Option<Heartbeat>,
 }
 
-/// Id, sealed key, and serial number and key of the certificate.
-type KeyRow = (String, Vec<u8>, Option<String>, Option<String>);
+/// Id, sealed key, and serial number and key of the certificate and the next one.
+type KeyRow = (String, Vec<u8>, Option<String>, Option<String>, Option<String>, Option<String>);
 type Row = (String, String, i64, Option<i64>, Option<String>, Option<i64>, Option<String>);
 
 /// A stored heartbeat; none if another version wrote it in a way that this one cannot read: the next one comes in seconds.
@@ -67,13 +76,21 @@ impl Store {
     /// # Errors
     /// The database.
     pub async fn credentials(&self, access_key: &str) -> Result<Option<Credentials>, StoreError> {
-        let found: Option<KeyRow> =
-            sqlx::query_as("SELECT id, sealed_secret, cert_serial, cert_key_sha256 FROM executors WHERE access_key = $1")
-                .bind(access_key)
-                .fetch_optional(&self.pool)
-                .await?;
-        let Some((id, sealed_secret, cert_serial, cert_key_sha256)) = found else { return Ok(None) };
-        Ok(Some(Credentials { id: parse("executor id", &id)?, sealed_secret, cert_serial, cert_key_sha256 }))
+        let found: Option<KeyRow> = sqlx::query_as(
+            "SELECT id, sealed_secret, cert_serial, cert_key_sha256, next_cert_serial, next_cert_key_sha256 FROM executors \
+             WHERE access_key = $1",
+        )
+        .bind(access_key)
+        .fetch_optional(&self.pool)
+        .await?;
+        let Some((id, sealed_secret, serial, key, next_serial, next_key)) = found else { return Ok(None) };
+        let certificate = |serial: Option<String>, key: Option<String>| Some(Certificate { serial: serial?, key_sha256: key? });
+        Ok(Some(Credentials {
+            id: parse("executor id", &id)?,
+            sealed_secret,
+            certificate: certificate(serial, key),
+            next_certificate: certificate(next_serial, next_key),
+        }))
     }
 
     /// All executors, or those of one cluster, in the order in which they enrolled.

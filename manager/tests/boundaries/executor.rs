@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent_api::command::{Command, CommandStatus, SyncPlatform};
 use agent_api::digest::Sha256;
-use agent_api::enrolment::{CHANNEL_PATH, ENROLL_PATH, EnrollRequest, EnrollResponse, SIGN_PATH, SignRequest, SignResponse};
+use agent_api::enrolment::{CHANNEL_PATH, ENROLL_PATH, EnrollRequest, EnrollResponse, RENEW_PATH, SIGN_PATH, SignRequest, SignResponse};
 use agent_api::frame::{CommandAck, CommandProgress, CommandResult, Down, Hello, MAX_BYTES, PROTOCOL, SUBPROTOCOL, Up};
 use agent_api::heartbeat::{
     AccessInfo, AccessState, ClusterInfo, CommandCounts, ExecutorInfo, ExecutorKind, Heartbeat, Platform, PlatformStatus,
@@ -82,21 +82,33 @@ impl Executor {
 
     /// Asks for a certificate with a new key, and keeps both if it gets one.
     pub(crate) async fn sign(&mut self) -> Response {
-        let key = rcgen::KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "bank");
-        let csr = params.serialize_request(&key).unwrap().pem().unwrap();
+        let (key, csr) = request_for("bank");
         let body = serde_json::to_vec(&SignRequest { csr }).unwrap();
-        let request = client(&self.ca, None).post(format!("{}{SIGN_PATH}", self.endpoint)).body(body.clone());
-        let response = signed(request, &headers(&self.key, "POST", SIGN_PATH, &body)).send().await.unwrap();
+        let response = self.post(None, SIGN_PATH, body).await;
         if response.status() != StatusCode::OK {
             return response;
         }
         let text = response.text().await.unwrap();
         let answer: SignResponse = serde_json::from_str(&text).unwrap();
-        self.identity = Some(format!("{}{}", answer.certificate, key.serialize_pem()));
+        self.identity = Some(format!("{}{key}", answer.certificate));
         Response::from(axum::http::Response::new(text))
+    }
+
+    /// Asks for the certificate that follows: the new identity.
+    pub(crate) async fn renew(&self, identity: Option<&str>, name: &str) -> Result<(String, Timestamp), (StatusCode, String)> {
+        let (key, csr) = request_for(name);
+        let response = self.post(identity, RENEW_PATH, serde_json::to_vec(&SignRequest { csr }).unwrap()).await;
+        if response.status() != StatusCode::OK {
+            return Err(problem(response).await);
+        }
+        let answer: SignResponse = response.json().await.unwrap();
+        Ok((format!("{}{key}", answer.certificate), answer.not_after))
+    }
+
+    /// Signs a body and sends it.
+    pub(crate) async fn post(&self, identity: Option<&str>, path: &str, body: Vec<u8>) -> Response {
+        let request = client(&self.ca, identity).post(format!("{}{path}", self.endpoint)).body(body.clone());
+        signed(request, &headers(&self.key, "POST", path, &body)).send().await.unwrap()
     }
 
     /// Asks for the upgrade with these headers and this identity.
@@ -118,7 +130,11 @@ impl Executor {
 
     /// Opens the channel; nothing is said yet.
     pub(crate) async fn connect(&self) -> Channel {
-        let response = self.upgrade(&self.headers(), self.identity.as_deref()).await;
+        self.opened(self.upgrade(&self.headers(), self.identity.as_deref()).await).await
+    }
+
+    /// The channel that an answer opened.
+    pub(crate) async fn opened(&self, response: Response) -> Channel {
         assert_eq!(response.status(), StatusCode::SWITCHING_PROTOCOLS, "{}", response.text().await.unwrap_or_default());
         assert_eq!(response.headers()["sec-websocket-protocol"], SUBPROTOCOL);
         assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
@@ -137,12 +153,33 @@ impl Executor {
     }
 }
 
-fn client(ca: &str, identity: Option<&str>) -> reqwest::Client {
+/// A new key in PEM, and the request to certify it.
+fn request_for(name: &str) -> (String, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, name);
+    (key.serialize_pem(), params.serialize_request(&key).unwrap().pem().unwrap())
+}
+
+pub(crate) fn client(ca: &str, identity: Option<&str>) -> reqwest::Client {
     let builder = reqwest::Client::builder().no_proxy().http1_only().tls_certs_only([Certificate::from_pem(ca.as_bytes()).unwrap()]);
     match identity {
         Some(pem) => builder.identity(Identity::from_pem(pem.as_bytes()).unwrap()).build().unwrap(),
         None => builder.build().unwrap(),
     }
+}
+
+/// The first frame.
+pub(crate) fn hello(executor_id: ExecutorId, last_sequence: u64) -> Up {
+    Up::Hello(Hello {
+        executor_id,
+        cluster_uid: None,
+        version: "0.1.0".into(),
+        protocols: vec![PROTOCOL],
+        last_sequence,
+        unacknowledged_results: Vec::new(),
+    })
 }
 
 /// An open channel.
@@ -153,15 +190,7 @@ pub(crate) struct Channel {
 
 impl Channel {
     pub(crate) async fn hello(&mut self, last_sequence: u64) {
-        let hello = Hello {
-            executor_id: self.id,
-            cluster_uid: None,
-            version: "0.1.0".into(),
-            protocols: vec![PROTOCOL],
-            last_sequence,
-            unacknowledged_results: Vec::new(),
-        };
-        self.say(&Up::Hello(hello)).await;
+        self.say(&hello(self.id, last_sequence)).await;
     }
 
     pub(crate) async fn say(&mut self, frame: &Up) {

@@ -23,7 +23,7 @@ components:
 "#;
 
 /// A server with a cluster, an environment and two releases.
-fn prepared() -> Server {
+pub(crate) fn prepared() -> Server {
     let server = Server::start();
     server.run(&["cluster", "create", "bank-eu"]);
     let base = "oci://127.0.0.1:5000/platform";
@@ -35,16 +35,16 @@ fn prepared() -> Server {
     server
 }
 
-fn propose(server: &Server, release: &str) -> (Sha256, Value) {
+pub(crate) fn propose(server: &Server, release: &str) -> (Sha256, Value) {
     let answer = server.json(&["release", "propose", release, "--environment", "env-1", "-o", "json"]);
     (answer["sha256"].as_str().unwrap().parse().unwrap(), answer)
 }
 
-fn commands(server: &Server, executor: &Executor) -> Value {
+pub(crate) fn commands(server: &Server, executor: &Executor) -> Value {
     server.json(&["executor", "commands", &executor.id.to_string(), "-o", "json"])
 }
 
-fn hint(sha: &Sha256) -> String {
+pub(crate) fn hint(sha: &Sha256) -> String {
     format!("no approval; run: clctl platform approve (pending bundle sha {sha})")
 }
 

@@ -19,8 +19,14 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one on a free port and makes the first token.
     pub(crate) fn start() -> Self {
+        Self::configured("{}")
+    }
+
+    /// As [`Server::start`], with a configuration file.
+    pub(crate) fn configured(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (process, endpoint) = serve(&folder.path().join("data"), "127.0.0.1:0");
+        std::fs::write(folder.path().join("config.yaml"), config).unwrap();
+        let (process, endpoint) = serve(folder.path(), "127.0.0.1:0");
         let server = Self { process, folder, endpoint };
         let data = server.data().display().to_string();
         let token = server.run(&["token", "create", "test", "--data-dir", &data]);
@@ -32,7 +38,7 @@ impl Server {
     pub(crate) fn restart(&mut self) {
         self.terminate();
         let address = self.endpoint.trim_start_matches("https://").to_owned();
-        (self.process, _) = serve(&self.data(), &address);
+        (self.process, _) = serve(self.folder.path(), &address);
     }
 
     fn terminate(&mut self) {
@@ -43,6 +49,11 @@ impl Server {
 
     pub(crate) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// The admin token.
+    pub(crate) fn token(&self) -> String {
+        std::fs::read_to_string(self.token_file()).unwrap()
     }
 
     fn token_file(&self) -> PathBuf {
@@ -101,9 +112,10 @@ impl Drop for Process {
 }
 
 /// Starts the server and waits until it says that it listens.
-fn serve(data: &Path, listen: &str) -> (Process, String) {
+fn serve(folder: &Path, listen: &str) -> (Process, String) {
     let mut command = Command::new(BINARY);
-    command.args(["serve", "--organisation", "bank", "--listen", listen, "--data-dir"]).arg(data);
+    command.args(["serve", "--organisation", "bank", "--listen", listen, "--data-dir"]).arg(folder.join("data"));
+    command.arg("--config").arg(folder.join("config.yaml"));
     let mut process = Process(command.env("NAVIN_MANAGER_LOG", "debug,sqlx=warn").stderr(Stdio::piped()).spawn().unwrap());
     let mut lines = BufReader::new(process.0.stderr.take().unwrap());
     let mut seen = String::new();
