@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
+use crate::error_code::{Code, Coded};
+
 /// How deep a replaced bundle is removed; ours has no folders.
 const MAX_DEPTH: u32 = 8;
 
@@ -50,6 +52,28 @@ pub(crate) enum AccessFolderError {
         /// The limit.
         limit: u64,
     },
+}
+
+impl Coded for AccessFolderError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Folder { .. } | Self::Content { .. } => Code::AccessFolder,
+            Self::NotRegular(_) => Code::NotRegularFile,
+            Self::TooLarge { .. } => Code::FileTooLarge,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Folder { path, source: Errno::ACCESS | Errno::PERM, .. } => {
+                vec![format!("run it as the owner of {} or as root", path.display())]
+            }
+            Self::Folder { source: Errno::NOENT, .. } => {
+                vec!["name the executor's access folder with --output-dir DIR; on Kubernetes use --secret-namespace NAMESPACE".into()]
+            }
+            Self::Folder { .. } | Self::Content { .. } | Self::NotRegular(_) | Self::TooLarge { .. } => Vec::new(),
+        }
+    }
 }
 
 /// An open access folder.

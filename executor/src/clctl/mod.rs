@@ -1,14 +1,20 @@
 //! `clicklink clctl`: commands for people, one noun a folder, one verb a file.
 
 mod access_folder;
+mod age;
+mod client_certificate;
 mod commands;
+mod completion;
 mod executor;
 mod init;
+mod local_api;
 mod namespace_prefix;
 mod output;
 mod platform;
+mod preflight;
 mod question;
 mod server;
+mod status;
 mod ttl;
 
 use std::process::ExitCode;
@@ -20,6 +26,10 @@ use clap::Subcommand;
 pub(crate) enum Clctl {
     /// Enrol this connector with its manager and write its configuration.
     Init(init::Init),
+    /// Check this machine, the configuration, the manager and the cluster, and say what to mend.
+    Preflight(preflight::Preflight),
+    /// Show where the platform update stands, and the next step.
+    Status(status::Status),
     /// Look at the commands that the executor has received.
     #[command(subcommand)]
     Commands(commands::Commands),
@@ -29,6 +39,8 @@ pub(crate) enum Clctl {
     /// Give the executor access to the cluster.
     #[command(subcommand)]
     Executor(executor::Executor),
+    /// Print a script that completes commands in your shell.
+    Completion(completion::Completion),
 }
 
 impl Clctl {
@@ -36,9 +48,12 @@ impl Clctl {
     pub(crate) async fn run(self) -> ExitCode {
         match self {
             Self::Init(init) => init.run().await,
+            Self::Preflight(preflight) => preflight.run().await,
+            Self::Status(status) => status.run().await,
             Self::Commands(commands) => commands.run().await,
             Self::Platform(platform) => platform.run().await,
             Self::Executor(executor) => executor.run().await,
+            Self::Completion(completion) => completion.run(),
         }
     }
 }

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::error_code::{Code, Coded};
+
 /// Unless configured.
 const DEFAULT: &str = "ns-";
 /// Largest configuration: 1 MiB.
@@ -36,6 +38,16 @@ pub(crate) enum PrefixError {
         /// As configured.
         prefix: String,
     },
+}
+
+impl Coded for PrefixError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Code::ConfigMissing,
+            Self::Read { .. } => Code::ConfigUnreadable,
+            Self::Parse { .. } | Self::Prefix { .. } => Code::ConfigInvalid,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 
+use crate::error_code::Code;
 use crate::terminal::{data, escaped, fail, stdout_is_terminal};
 
 /// How data is printed.
@@ -39,11 +40,11 @@ impl Output {
             Self::Table => data(table(header, rows())),
             Self::Json => match serde_json::to_string_pretty(value) {
                 Ok(text) => data(text),
-                Err(error) => return fail(&error),
+                Err(error) => return fail(Code::Internal, &error),
             },
             Self::Yaml => match serde_saphyr::to_string(value) {
                 Ok(text) => data(text.trim_end()),
-                Err(error) => return fail(&error),
+                Err(error) => return fail(Code::Internal, &error),
             },
             Self::Name => names().into_iter().for_each(data),
         }
@@ -52,7 +53,7 @@ impl Output {
 }
 
 /// Columns without lines, as kubectl prints them; nothing is cut.
-fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled).set_header(header.to_vec());
     for row in rows {

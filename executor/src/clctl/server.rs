@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cluster::connect::Connection;
 
+use crate::error_code::{Code, Coded};
+
 /// Address and CA.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
@@ -22,6 +24,14 @@ pub(crate) enum ServerError {
     /// `--ca-data`.
     #[error("--ca-data is neither PEM nor base64 of PEM")]
     CaData,
+}
+
+impl Coded for ServerError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Address(_) | Self::CaData => Code::ServerAddress,
+        }
+    }
 }
 
 impl Server {

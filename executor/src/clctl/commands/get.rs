@@ -6,8 +6,10 @@ use agent_api::command::CommandView;
 use agent_api::name::CommandId;
 use clap::Args;
 
-use super::{HEADER, LocalApi, row};
+use super::{HEADER, row};
+use crate::clctl::local_api::LocalApi;
 use crate::clctl::output::Output;
+use crate::terminal::report;
 
 /// Arguments.
 #[derive(Args)]
@@ -16,7 +18,7 @@ pub(crate) struct Get {
     api: LocalApi,
     /// Command id, as `commands list` shows it.
     id: CommandId,
-    /// Output: a table on a terminal, JSON otherwise.
+    /// Form of the output (default: a table on a terminal, JSON otherwise).
     #[arg(short, long)]
     output: Option<Output>,
 }
@@ -25,7 +27,7 @@ impl Get {
     pub(super) async fn run(self) -> ExitCode {
         match self.api.get::<CommandView>(&format!("/v1/commands/{}", self.id), &[]).await {
             Ok(view) => Output::or_default(self.output).print(&view, &HEADER, || vec![row(&view)], || vec![view.id.to_string()]),
-            Err(code) => code,
+            Err(error) => report(&error),
         }
     }
 }

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use agent_api::command::CommandView;
 use clap::{Args, ValueEnum};
 
-use super::{HEADER, LocalApi, row};
+use super::{HEADER, row};
+use crate::clctl::local_api::LocalApi;
 use crate::clctl::output::Output;
+use crate::terminal::report;
 
 /// Arguments.
 #[derive(Args)]
@@ -19,7 +21,7 @@ pub(crate) struct List {
     /// Only commands of this action, e.g. sync_platform.
     #[arg(long)]
     action: Option<String>,
-    /// Output: a table on a terminal, JSON otherwise.
+    /// Form of the output (default: a table on a terminal, JSON otherwise).
     #[arg(short, long)]
     output: Option<Output>,
 }
@@ -48,7 +50,7 @@ impl List {
                 || views.iter().map(row).collect(),
                 || views.iter().map(|view| view.id.to_string()).collect(),
             ),
-            Err(code) => code,
+            Err(error) => report(&error),
         }
     }
 }

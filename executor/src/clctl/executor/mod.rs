@@ -2,6 +2,8 @@
 
 mod access;
 
+pub(crate) use access::READS;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;

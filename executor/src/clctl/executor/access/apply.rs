@@ -19,7 +19,8 @@ use super::grant::{self, ServerSourceError};
 use super::in_force::{self, InForceError};
 use crate::clctl::server::ServerError;
 use crate::clctl::ttl;
-use crate::terminal::{chain, data, fail, talk};
+use crate::error_code::{Code, Coded};
+use crate::terminal::{data, report, talk};
 
 /// Arguments.
 #[derive(Args)]
@@ -47,11 +48,35 @@ enum ApplyError {
     Guard(#[from] InForceError),
 }
 
+impl Coded for ApplyError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Bundle(error) => error.code(),
+            Self::Connect(error) => error.code(),
+            Self::Server(error) => error.code(),
+            Self::ServerSource(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+            Self::Guard(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Bundle(error) => error.hints(),
+            Self::Connect(error) => error.hints(),
+            Self::Server(error) => error.hints(),
+            Self::ServerSource(error) => error.hints(),
+            Self::Cluster(error) => error.hints(),
+            Self::Guard(error) => error.hints(),
+        }
+    }
+}
+
 impl Apply {
     pub(crate) async fn run(self) -> ExitCode {
         match self.apply().await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(chain(&error)),
+            Err(error) => report(&error),
         }
     }
 

@@ -13,6 +13,7 @@ use super::objects::{self, Objects};
 use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
 use crate::clctl::namespace_prefix::{self, PrefixError};
 use crate::clctl::server::Server;
+use crate::error_code::{Code, Coded};
 
 const KUBECONFIG: &str = "kubeconfig";
 /// Largest file of the bundle.
@@ -38,6 +39,25 @@ pub(super) enum BundleError {
         "{CLUSTER_DIR}/{0} is not what this command renders; look at it, and run `clctl executor access grant --cluster --force` to replace it"
     )]
     Differs(&'static str),
+}
+
+impl Coded for BundleError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Prefix(error) => error.code(),
+            Self::Folder(error) => error.code(),
+            Self::Yaml(_) => Code::Internal,
+            Self::Guard(error) => error.code(),
+            Self::Differs(_) => Code::AccessDiffers,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Folder(error) => error.hints(),
+            Self::Prefix(_) | Self::Yaml(_) | Self::Guard(_) | Self::Differs(_) => Vec::new(),
+        }
+    }
 }
 
 /// What is rendered, and what is on disk.

@@ -8,7 +8,8 @@ use cluster::connect::{self, ConnectError};
 use super::Shared;
 use super::bundle::{self, BundleError};
 use crate::clctl::server::{Server, ServerError};
-use crate::terminal::{chain, data, fail, talk};
+use crate::error_code::{Code, Coded};
+use crate::terminal::{data, report, talk};
 
 /// Arguments.
 #[derive(Args)]
@@ -25,11 +26,27 @@ enum GrantError {
     Server(#[from] ServerSourceError),
 }
 
+impl Coded for GrantError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Bundle(error) => error.code(),
+            Self::Server(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Bundle(error) => error.hints(),
+            Self::Server(error) => error.hints(),
+        }
+    }
+}
+
 impl Grant {
     pub(crate) async fn run(self) -> ExitCode {
         match self.grant().await {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(chain(&error)),
+            Err(error) => report(&error),
         }
     }
 
@@ -78,4 +95,20 @@ pub(super) enum ServerSourceError {
     /// Address or CA.
     #[error(transparent)]
     Server(#[from] ServerError),
+}
+
+impl Coded for ServerSourceError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Connect(error) => error.code(),
+            Self::Server(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Connect(error) => error.hints(),
+            Self::Server(error) => error.hints(),
+        }
+    }
 }

@@ -9,6 +9,8 @@ use cluster::object::{self, Apply};
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::error_code::{Code, Coded};
+
 /// How long a policy may take until it is in force.
 const IN_FORCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -25,6 +27,16 @@ pub(super) enum InForceError {
     /// It failed, but not by the guard.
     #[error("the admission policy {PREFIX_GUARD} could not be seen to deny; no right was given: {0}")]
     Other(#[from] ClusterError),
+}
+
+impl Coded for InForceError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Connect(error) => error.code(),
+            Self::Not => Code::GuardNotInForce,
+            Self::Other(_) => Code::GuardUnclear,
+        }
+    }
 }
 
 /// Tries, in a dry run and on fresh connections, a write outside the prefix until the guard denies it.

@@ -8,6 +8,8 @@ mod in_force;
 mod objects;
 mod prefix_guard;
 
+pub(crate) use objects::READS;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 

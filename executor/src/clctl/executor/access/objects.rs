@@ -42,17 +42,23 @@ impl Objects {
     }
 }
 
-/// What it observes. Its writes come with instances.
+/// What it observes: API groups and their resources, all namespaces.
+pub(crate) const READS: [(&str, &[&str]); 6] = [
+    ("", &["namespaces", "pods", "events", "services"]),
+    ("apps", &["deployments", "statefulsets"]),
+    ("batch", &["jobs"]),
+    ("policy", &["poddisruptionbudgets"]),
+    ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+    ("clicklink.io", &["platformapprovals"]),
+];
+
+/// Reading what it observes. Its writes come with instances.
 fn cluster_role() -> Value {
-    let read = |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"]});
-    json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": CLUSTER_ROLE}, "rules": [
-        read("", &["namespaces", "pods", "events", "services"]),
-        read("apps", &["deployments", "statefulsets"]),
-        read("batch", &["jobs"]),
-        read("policy", &["poddisruptionbudgets"]),
-        read("apiextensions.k8s.io", &["customresourcedefinitions"]),
-        read("clicklink.io", &["platformapprovals"]),
-    ]})
+    let rules: Vec<Value> = READS
+        .iter()
+        .map(|(group, resources)| json!({"apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"]}))
+        .collect();
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": CLUSTER_ROLE}, "rules": rules})
 }
 
 /// The account's namespace that rendered YAML was made for.

@@ -38,7 +38,8 @@ use self::token_bundle::Target;
 use crate::clctl::server::Server;
 use crate::clctl::{namespace_prefix, question, ttl};
 use crate::config::ACCESS_DIR;
-use crate::terminal::{chain, data, fail, talk};
+use crate::error_code::{Code, Coded};
+use crate::terminal::{data, report, talk};
 
 /// Label on what `approve` makes for the account itself.
 const OWN_LABEL: &str = agent_api::keys::MANAGED_BY;
@@ -147,11 +148,50 @@ enum ApproveError {
     Encode(#[from] serde_json::Error),
 }
 
+impl Coded for ApproveError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Prefix(error) => error.code(),
+            Self::Pending(error) => error.code(),
+            Self::Connect(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+            Self::Server(error) => error.code(),
+            Self::Rendering(error) => error.code(),
+            Self::Preview(error) => error.code(),
+            Self::Permissions(error) => error.code(),
+            Self::Probe(error) => error.code(),
+            Self::OtherRights(error) => error.code(),
+            Self::Deliver(error) => error.code(),
+            Self::OtherCluster { .. } => Code::OtherCluster,
+            Self::NotAgreed => Code::NotApproved,
+            Self::Encode(_) => Code::Internal,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Prefix(error) => error.hints(),
+            Self::Pending(error) => error.hints(),
+            Self::Connect(error) => error.hints(),
+            Self::Cluster(error) => error.hints(),
+            Self::Server(error) => error.hints(),
+            Self::Rendering(error) => error.hints(),
+            Self::Preview(error) => error.hints(),
+            Self::Permissions(error) => error.hints(),
+            Self::Probe(error) => error.hints(),
+            Self::OtherRights(error) => error.hints(),
+            Self::Deliver(error) => error.hints(),
+            Self::OtherCluster { .. } => vec!["see the contexts: kubectl config get-contexts".into()],
+            Self::NotAgreed | Self::Encode(_) => Vec::new(),
+        }
+    }
+}
+
 impl Approve {
     pub(crate) async fn run(self) -> ExitCode {
         match self.approve().await {
             Ok(code) => code,
-            Err(error) => fail(chain(&error)),
+            Err(error) => report(&error),
         }
     }
 

@@ -7,6 +7,8 @@ use agent_api::names::PCM_PLATFORM;
 use cluster::review::{self, Action};
 use cluster::{Client, ClusterError};
 
+use crate::error_code::{Code, Coded};
+
 /// Rights that nothing of ours gives.
 const FORBIDDEN: [(&str, &str, &str, &str); 13] = [
     ("impersonate", "", "users", ""),
@@ -42,6 +44,23 @@ pub(super) enum OtherRightsError {
     /// The question failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+}
+
+impl Coded for OtherRightsError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Found { .. } => Code::OtherRights,
+            Self::Cluster(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            // The command to run stands in the message.
+            Self::Found { .. } => Vec::new(),
+            Self::Cluster(error) => error.hints(),
+        }
+    }
 }
 
 /// Asks for each of them, cluster-wide.

@@ -13,6 +13,7 @@ use agent_api::problem::Problem;
 use agent_api::strict_json::{self, StrictJsonError};
 
 use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+use crate::error_code::{Code, Coded};
 use crate::terminal::chain;
 
 /// Where the bundle comes from.
@@ -82,6 +83,31 @@ pub(super) enum PendingError {
     /// The manifest breaks a rule.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+}
+
+impl Coded for PendingError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NothingStaged(_) => Code::NothingStaged,
+            Self::Folder(error) => error.code(),
+            Self::File { .. } => Code::BundleUnreadable,
+            Self::NoPortForward { .. } => Code::LocalApiUnreachable,
+            Self::LocalApi { .. } => Code::LocalApiAnswer,
+            Self::Document(_) | Self::Digest { .. } => Code::StagedDamaged,
+            Self::Manifest(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::NothingStaged(_) => vec!["see what the executor has: clicklink clctl status".into()],
+            Self::Folder(error) => error.hints(),
+            Self::Manifest(error) => error.hints(),
+            // The command to run stands in the message.
+            Self::NoPortForward { .. } => Vec::new(),
+            Self::File { .. } | Self::LocalApi { .. } | Self::Document(_) | Self::Digest { .. } => Vec::new(),
+        }
+    }
 }
 
 /// A bundle, and what its staging tells.

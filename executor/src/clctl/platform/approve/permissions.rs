@@ -11,6 +11,7 @@ use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, stamped};
 use serde_json::{Value, json};
 
+use crate::error_code::{Code, Coded};
 use crate::terminal::talk;
 
 /// A definition is established in well under a second.
@@ -39,6 +40,24 @@ pub(super) enum PermissionsError {
     /// The home namespace, or a Secret that somebody else fills.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+}
+
+impl Coded for PermissionsError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Apply { .. } => Code::PermissionsStopped,
+            Self::Definition(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Apply { source, .. } => source.hints(),
+            Self::Definition(error) => error.hints(),
+            Self::Cluster(error) => error.hints(),
+        }
+    }
 }
 
 /// Makes the home namespace where it is missing; a live one is not ours to change.

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::plan::{Action, FieldChange, PlannedObject, compare, created};
 use super::rights;
+use crate::error_code::{Code, Coded};
 
 /// Requests side by side.
 const PARALLEL: usize = 8;
@@ -30,6 +31,22 @@ pub(super) enum PreviewError {
     /// The cluster could not be asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+}
+
+impl Coded for PreviewError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused(_) => Code::ObjectsRefused,
+            Self::Cluster(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Refused(_) => Vec::new(),
+            Self::Cluster(error) => error.hints(),
+        }
+    }
 }
 
 fn show(refusals: &[ClusterError]) -> String {

@@ -15,6 +15,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::error_code::{Code, Coded};
+
 /// How long a policy may take until it is in force.
 const IN_FORCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(200);
@@ -36,6 +38,25 @@ pub(super) enum ProbeError {
     /// What the executor is to apply is denied.
     #[error("an object of the workload half would not be accepted from {PCM_PLATFORM}; no right was given: {0}")]
     Workload(#[source] ClusterError),
+}
+
+impl Coded for ProbeError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Connect(error) => error.code(),
+            Self::NotInForce => Code::GuardNotInForce,
+            Self::Other(_) => Code::GuardUnclear,
+            Self::Workload(_) => Code::WorkloadDenied,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Connect(error) => error.hints(),
+            Self::NotInForce => Vec::new(),
+            Self::Other(source) | Self::Workload(source) => source.hints(),
+        }
+    }
 }
 
 const DRY: Apply = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };

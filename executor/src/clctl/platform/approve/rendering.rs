@@ -7,6 +7,7 @@ use executor_core::bundle::{Judged, Refusals, Scope, judge};
 use render::{Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
 
 use super::{Approve, live};
+use crate::error_code::{Code, Coded};
 
 /// The first Kubernetes with admission policies as approvals need them.
 const OLDEST: (u32, u32) = (1, 30);
@@ -34,6 +35,30 @@ pub(super) enum RenderingError {
     /// The rules.
     #[error(transparent)]
     Refused(#[from] Refusals),
+}
+
+impl Coded for RenderingError {
+    fn code(&self) -> Code {
+        match self {
+            Self::TooOld(_) => Code::KubernetesTooOld,
+            Self::Cluster(error) => error.code(),
+            Self::Engine(error) => error.code(),
+            Self::Access(error) => error.code(),
+            Self::Render(error) => error.code(),
+            Self::Refused(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::TooOld(_) => Vec::new(),
+            Self::Cluster(error) => error.hints(),
+            Self::Engine(error) => error.hints(),
+            Self::Access(error) => error.hints(),
+            Self::Render(error) => error.hints(),
+            Self::Refused(error) => error.hints(),
+        }
+    }
 }
 
 /// A bundle that may be approved.

@@ -15,6 +15,7 @@ use cluster::{Client, ClusterError};
 
 use crate::clctl::access_folder::AccessFolderError;
 use crate::clctl::server::Server;
+use crate::error_code::{Code, Coded};
 
 pub(super) use server::{ResolveError, resolve};
 
@@ -44,6 +45,22 @@ pub(super) enum DeliverError {
     /// The approval could not be written down.
     #[error("the approval cannot be encoded: {0}")]
     Encode(#[from] serde_json::Error),
+}
+
+impl Coded for DeliverError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Folder(_) | Self::Secret(_) | Self::Encode(_) => Code::TokenBundleNotWritten,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Folder(error) => error.hints(),
+            Self::Secret(error) => error.hints(),
+            Self::Encode(_) => Vec::new(),
+        }
+    }
 }
 
 impl Target {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::Target;
 use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
 use crate::clctl::server::{Server, ServerError};
+use crate::error_code::{Code, Coded};
 
 /// The API server as a pod of the cluster reaches it.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";
@@ -31,6 +32,26 @@ pub(in crate::clctl::platform::approve) enum ResolveError {
     /// The cluster's CA could not be read.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+}
+
+impl Coded for ResolveError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Server(error) => error.code(),
+            Self::Guard(error) => error.code(),
+            Self::Folder(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Server(error) => error.hints(),
+            Self::Guard(error) => error.hints(),
+            Self::Folder(error) => error.hints(),
+            Self::Cluster(error) => error.hints(),
+        }
+    }
 }
 
 /// Decides: flags first; for a pod the in-cluster address, on a VM `_cluster`'s; else the context's.

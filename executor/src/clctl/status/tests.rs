@@ -1,0 +1,66 @@
+use serde_json::json;
+
+use super::*;
+
+const SHA: &str = "3f786850e387550fdab836ed7e6dc881de23001b0f0b0d9f1e2c3a4b5c6d7e8f";
+
+fn at(text: &str) -> jiff::Timestamp {
+    text.parse().unwrap()
+}
+
+fn seen(change: impl FnOnce(&mut Value)) -> Seen {
+    let mut answer = json!({
+        "platform": {"status": "approval_required", "pending_sha256": SHA, "approved_sha256": null, "approval_expires_at": null,
+            "applied_sha256": null, "attempts": 0, "message": null, "leftovers": 0},
+        "components": [{"name": "collectors", "chart_version": "1.0.0", "app_version": null, "images": [], "state": "started",
+            "health": "ok", "operation_state": "idle", "security_state": "compliant", "ready": 2, "desired": 2, "message": null,
+            "observed_at": "2026-11-30T10:00:00Z"}],
+        "cluster": {"uid": "u", "kubernetes_version": "v1.37.0", "api_address": "https://k:6443", "reachable": true,
+            "observed_at": "2026-11-30T10:00:55Z"},
+        "access": {"cluster": "ok", "platform": "absent"}
+    });
+    change(&mut answer);
+    Seen::deserialize(&answer).unwrap()
+}
+
+#[test]
+fn ages_are_told_and_what_is_old_is_called_old() {
+    let (seen, now) = (seen(|_| {}), at("2026-11-30T10:03:00Z"));
+    let text = text::text(&seen, now);
+    assert!(text.starts_with(&format!("Platform: approval_required\nPending:  {SHA}\nApproved: -\n")), "{text}");
+    assert!(text.contains("Cluster:  v1.37.0, https://k:6443, reachable, read 2m ago (old)\n"), "{text}");
+    assert!(text.contains("3m ago (old)"), "{text}");
+    assert_eq!(text::old(&seen, now), ["cluster: read 2m ago", "component collectors: read 3m ago"]);
+    assert!(text::old(&seen, at("2026-11-30T10:01:00Z")).is_empty());
+}
+
+#[test]
+fn the_next_step_is_the_one_that_the_executor_would_tell() {
+    let now = at("2026-11-30T10:01:00Z");
+    let vm = format!("run: clctl platform approve (pending bundle sha {SHA})");
+    assert_eq!(next::steps(&seen(|_| {}), now), std::slice::from_ref(&vm));
+    let pod = format!("run: clctl platform approve --secret-namespace home (pending bundle sha {SHA})");
+    let told = seen(|answer| {
+        answer["platform"]["status"] = "failed".into();
+        answer["platform"]["message"] = format!("the approval has ended\n{pod}").into();
+    });
+    assert_eq!(next::steps(&told, now)[0], pod);
+    let former = seen(|answer| answer["platform"]["message"] = "run: clctl platform approve (pending bundle sha 00)".into());
+    assert_eq!(next::steps(&former, now), [vm]);
+    let blind = seen(|answer| {
+        answer["platform"]["status"] = "synced".into();
+        answer["access"]["cluster"] = "absent".into();
+    });
+    assert!(next::steps(&blind, now)[0].contains("executor access grant --cluster"));
+    assert!(next::steps(&seen(|answer| answer["platform"]["status"] = "synced".into()), now).is_empty());
+}
+
+#[test]
+fn an_approval_shows_its_end() {
+    let seen = seen(|answer| {
+        answer["platform"]["approved_sha256"] = SHA.into();
+        answer["platform"]["approval_expires_at"] = "2026-11-30T12:00:00Z".into();
+    });
+    assert!(text::text(&seen, at("2026-11-30T10:30:00Z")).contains(", valid for 90m more (until 2026-11-30T12:00:00Z)\n"));
+    assert!(text::text(&seen, at("2026-11-30T12:00:30Z")).contains(", expired 30s ago"));
+}
