@@ -1,7 +1,7 @@
 # Commands of this repository; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test check sim fmt gen clean
+.PHONY: help build tools demo test soak check sim fmt gen clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,12 +19,17 @@ demo: build ## Run the main job on a real control plane and tell the story (KEEP
 test: build ## Run all tests, the system tests on real parts included
 	@cargo test --locked --workspace
 
+soak: build ## Run the tests that have a longer form in it: hundreds of kills, many more simulated stories, thousands of executors
+	@SOAK=1 cargo test --locked --package executor-core --test simulation -- --nocapture
+	@SOAK=1 cargo test --locked --package system-tests --test journal -- --nocapture
+	@EXECUTORS=2000 cargo test --locked --package navin-manager --test boundaries -- --nocapture shedding
+
 check: ## Format, lints, and whether generated files are fresh
 	@cargo fmt --all -- --check
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
 	@test -z "$$(gofmt -l render/engine)" || { gofmt -l render/engine; exit 1; }
 	@$(MAKE) --no-print-directory gen
-	@git diff --exit-code -- docs/reference || { echo 'docs/reference is stale: run `make gen` and commit'; exit 1; }
+	@git diff --exit-code -- docs/reference docs/errors/README.md || { echo 'docs are stale: run `make gen` and commit'; exit 1; }
 
 sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how many (RUNS=1 tells it)
 	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package executor-core --test simulation -- --nocapture
@@ -32,10 +37,12 @@ sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how
 fmt: ## Format all code
 	@cargo fmt --all && gofmt -w render/engine
 
-gen: ## Write generated files anew: the command-line reference
+gen: ## Write generated files anew: the command-line reference, the index of errors, the OpenAPI document
 	@cargo build --locked --quiet --bin clicklink --bin navin-manager
 	@mkdir -p docs/reference
 	@target/debug/clicklink reference > docs/reference/clicklink.md
+	@target/debug/clicklink reference --errors > docs/errors/README.md
+	@target/debug/clicklink openapi > docs/reference/openapi.json
 	@target/debug/navin-manager reference > docs/reference/navin-manager.md
 
 clean: ## Remove build results; tools in the cache folder stay

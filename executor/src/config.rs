@@ -1,10 +1,14 @@
 //! The configuration file `/etc/clicklink/config.yaml`: keys, defaults, limits.
 
+mod observability;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent_api::name::ExecutorId;
 use serde::{Deserialize, Deserializer};
+
+use observability::{DaemonObservability, Observability};
 
 /// Where the configuration lies unless told otherwise.
 pub(crate) const DEFAULT_PATH: &str = "/etc/clicklink/config.yaml";
@@ -117,6 +121,8 @@ pub(crate) struct Executor {
     pub(crate) api_port: u16,
     /// Access bundles; on a VM also the staged bundle.
     pub(crate) access_dir: PathBuf,
+    /// What the daemon shows of itself; lies over `observability`.
+    pub(crate) observability: DaemonObservability,
 }
 
 impl Default for Executor {
@@ -126,6 +132,7 @@ impl Default for Executor {
             db_path: "/var/lib/clicklink/executor.db".into(),
             api_port: 9999,
             access_dir: ACCESS_DIR.into(),
+            observability: DaemonObservability::default(),
         }
     }
 }
@@ -142,20 +149,6 @@ pub(crate) struct Cluster {
     pub(crate) account_id: Option<String>,
     /// Whether this is a pod that observes by its own ServiceAccount.
     pub(crate) in_cluster: bool,
-}
-
-/// `observability`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Observability {
-    /// `error`, `warn`, `info`, `debug`, `trace`, or a filter in the form of tracing's `EnvFilter`.
-    pub(crate) log_level: String,
-}
-
-impl Default for Observability {
-    fn default() -> Self {
-        Self { log_level: "info".into() }
-    }
 }
 
 /// `registry`: where charts are pulled with user and password.
@@ -237,6 +230,7 @@ impl Config {
         if !config.api.endpoint.starts_with("https://") {
             return Err(refuse(format!("api.endpoint: `{}` does not begin with https://", config.api.endpoint)));
         }
+        crate::log::filter(config.log_level()).map_err(|problem| refuse(format!("log_level: {problem}")))?;
         if !(5..=300).contains(&config.heartbeat.interval.as_secs()) {
             return Err(refuse("heartbeat.interval: 5s to 300s are allowed".into()));
         }
@@ -251,8 +245,22 @@ impl Config {
             ("troubleshooter", &self.troubleshooter),
             ("instances", &self.instances),
             ("metrics_port", &self.metrics_port),
+            ("observability.health_port", &self.observability.health_port),
+            ("executor.observability.metrics_port", &self.executor.observability.metrics_port),
         ];
         blocks.into_iter().filter(|(_, block)| block.0).map(|(name, _)| name).collect()
+    }
+
+    /// The health port; `None` where it is not wanted.
+    pub(crate) fn health_port(&self) -> Option<u16> {
+        let own = &self.executor.observability;
+        let wanted = own.enabled.unwrap_or(self.observability.enabled) && own.health_port != 0;
+        wanted.then_some(own.health_port)
+    }
+
+    /// The daemon's log level, or filter.
+    pub(crate) fn log_level(&self) -> &str {
+        self.executor.observability.log_level.as_deref().unwrap_or(&self.observability.log_level)
     }
 
     /// The state folder.
@@ -314,10 +322,24 @@ mod tests {
         check(&format!("{GOOD}scraper: {{interval: 2m}}\nmetrics_port: 1\n"), None);
         check(&format!("{GOOD}heartbeat:\n  interval: 30s\n"), None);
         check(&format!("{GOOD}heartbeat:\n  interval: 1s\n"), Some("heartbeat.interval"));
+        check(&format!("{GOOD}observability:\n  log_level: inof\n"), Some("log_level: `inof`"));
+        check(&format!("{GOOD}executor:\n  observability:\n    log_level: info,clicklink=debug\n"), None);
         check(&format!("{GOOD}registri: {{}}\n"), Some("registri"));
         check(&format!("{GOOD}cloud: gcp\n"), Some("cloud"));
         check(&GOOD.replace("aws", "''"), Some("cloud"));
         check(&GOOD.replace("https", "http"), Some("api.endpoint"));
         check(&GOOD.replace("pcm_infra_uuid", "#"), Some("pcm_infra_uuid"));
+    }
+    #[test]
+    fn the_daemon_s_own_observability_lies_over_the_common_one() {
+        let check = |block: &str, port: Option<u16>, level: &str| {
+            let config: Config = serde_saphyr::from_str(&format!("{GOOD}{block}")).unwrap();
+            assert_eq!((config.health_port(), config.log_level()), (port, level), "{block}");
+        };
+        check("", Some(8086), "info");
+        check("observability: {enabled: false, log_level: warn}\n", None, "warn");
+        check("observability: {health_port: 8080}\nexecutor: {observability: {log_level: debug}}\n", Some(8086), "debug");
+        check("observability: {enabled: false}\nexecutor: {observability: {enabled: true, health_port: 9}}\n", Some(9), "info");
+        check("executor: {observability: {health_port: 0}}\n", None, "info");
     }
 }

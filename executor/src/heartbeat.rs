@@ -8,6 +8,7 @@ use agent_api::manifest::Manifest;
 use executor_core::{ApprovalSeen, State, platform_status};
 
 use crate::config::Config;
+use crate::journal::Condition;
 use crate::observe::{self, Observed};
 
 /// Less than this before its end, an access bundle is `expiring`.
@@ -29,7 +30,7 @@ pub(crate) fn compose(
     manifest: Option<&Manifest>,
     seen: Option<&ApprovalSeen>,
     observed: &Observed,
-    journal_bytes: u64,
+    journal: Condition<'_>,
     now: jiff::Timestamp,
 ) -> Heartbeat {
     let config = &fixed.config;
@@ -64,11 +65,17 @@ pub(crate) fn compose(
             leftovers: seen.map_or(0, |seen| seen.leftovers),
         },
         components,
-        commands: CommandCounts { queued: count(CommandStatus::Pending), running: count(CommandStatus::Running), journal_bytes },
+        commands: CommandCounts {
+            queued: count(CommandStatus::Pending),
+            running: count(CommandStatus::Running),
+            journal_bytes: journal.bytes,
+            journal_error: journal.trouble.map(str::to_owned),
+        },
     }
 }
 
-fn access(seen: Option<&ApprovalSeen>, now: jiff::Timestamp) -> AccessState {
+/// State of the token bundle.
+pub(crate) fn access(seen: Option<&ApprovalSeen>, now: jiff::Timestamp) -> AccessState {
     match seen {
         None => AccessState::Absent,
         Some(seen) if now >= seen.expires_at => AccessState::Expired,

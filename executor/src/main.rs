@@ -5,11 +5,16 @@ mod channel;
 mod clctl;
 mod config;
 mod daemon;
+mod error_code;
+mod health;
 mod heartbeat;
 mod journal;
 mod local_api;
+mod log;
 mod observe;
+mod openapi;
 mod reference;
+mod service_manager;
 mod signed;
 mod terminal;
 mod worker;
@@ -18,6 +23,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+
+use crate::error_code::Code;
+
+/// How long blocking calls may take to end once all else has ended.
+const SHUTDOWN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Connector between a vendor's platform updates and your Kubernetes cluster.
 #[derive(Parser)]
@@ -40,7 +50,14 @@ enum Command {
     Clctl(Box<clctl::Clctl>),
     /// Print the command-line reference in Markdown.
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// The index of errors instead.
+        #[arg(long)]
+        errors: bool,
+    },
+    /// Print the OpenAPI document of the local API and the health port.
+    #[command(hide = true)]
+    Openapi,
     /// Confine this process and become the chart engine.
     #[command(name = render::confine::SUBCOMMAND, hide = true)]
     EngineSandbox {
@@ -51,11 +68,19 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misunderstood(&error),
+    };
     match arguments.command {
         Command::EngineSandbox { engine } => render::confined_main(engine),
-        Command::Reference => {
-            terminal::data(reference::markdown(Arguments::command()).trim_end());
+        Command::Reference { errors } => {
+            let text = if errors { error_code::index() } else { reference::markdown(command_line()) };
+            terminal::data(text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Command::Openapi => {
+            terminal::data(openapi::text());
             ExitCode::SUCCESS
         }
         Command::Executor { config } => on_runtime(daemon::main(&config)),
@@ -63,10 +88,37 @@ fn main() -> ExitCode {
     }
 }
 
+/// All commands and flags.
+fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
+/// Help and version are data and no errors; all else is one with a code.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        terminal::data(text.trim_end());
+        return ExitCode::SUCCESS;
+    }
+    match text.strip_prefix("error: ") {
+        Some(problem) => terminal::fail(Code::Usage, problem.trim_end()),
+        // A noun without a verb is answered with its help.
+        None => {
+            terminal::talk(text.trim_end());
+            ExitCode::from(Code::Usage.exit())
+        }
+    }
+}
+
 fn on_runtime(task: impl Future<Output = ExitCode>) -> ExitCode {
     match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(task),
-        Err(error) => terminal::fail(format_args!("the runtime could not start: {error}")),
+        Ok(runtime) => {
+            let exit = runtime.block_on(task);
+            // A blocking call that hangs, on a dead disk or a dead name server, must not hold up the end.
+            runtime.shutdown_timeout(SHUTDOWN);
+            exit
+        }
+        Err(error) => terminal::fail(Code::Internal, format_args!("the runtime could not start: {error}")),
     }
 }
 

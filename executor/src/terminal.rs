@@ -4,9 +4,16 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use crate::error_code::{Code, Coded};
+
 /// Writes a line of data. A closed pipe (`| head`) is no error.
 pub(crate) fn data(line: impl Display) {
     let _ = writeln!(std::io::stdout().lock(), "{}", escaped(&line.to_string(), &['\n']));
+}
+
+/// Writes a line of data as it is; only for text that is made of nothing but this program's own.
+pub(crate) fn verbatim(line: impl Display) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
 /// Writes a line of talk.
@@ -32,10 +39,19 @@ pub(crate) fn escaped(text: &str, allowed: &[char]) -> String {
     })
 }
 
-/// Writes `error: …` and gives the exit code for it.
-pub(crate) fn fail(message: impl Display) -> ExitCode {
-    talk(format_args!("error: {message}"));
-    ExitCode::FAILURE
+/// Writes `error[code]: …` with all causes, then a line for each hint, and gives the exit code for it.
+pub(crate) fn report(error: &(impl Coded + 'static)) -> ExitCode {
+    let exit = fail(error.code(), chain(error));
+    for hint in error.hints() {
+        talk(format_args!("hint: {hint}"));
+    }
+    exit
+}
+
+/// Writes `error[code]: …` and gives the exit code for it.
+pub(crate) fn fail(code: Code, message: impl Display) -> ExitCode {
+    talk(format_args!("error[{}]: {message}", code.name()));
+    ExitCode::from(code.exit())
 }
 
 /// Whether a person reads stdout.

@@ -112,7 +112,9 @@ async fn rights_from_elsewhere_stop_an_approval(landscape: &Landscape, release: 
     let before = landscape.connector.token_bundle().unwrap();
     let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap();
     assert_ne!(failed.code(), Some(0));
-    for expected in ["system:serviceaccount:clicklink-system:pcm-platform may already impersonate users", "get secrets", "no right was given"] {
+    for expected in
+        ["system:serviceaccount:clicklink-system:pcm-platform may already impersonate users", "get secrets", "no right was given"]
+    {
         assert!(failed.stderr.contains(expected), "{}\nshould say: {expected}", failed.stderr);
     }
     assert_eq!(landscape.connector.token_bundle().unwrap(), before);
@@ -131,7 +133,8 @@ async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
     let patch = r#"[{"op": "add", "path": "/spec/matchConditions/-", "value": {"name": "never", "expression": "false"}}]"#;
     let kubectl = |args: Vec<&'static str>| async move { landscape.control_plane.kubectl(&args).await.unwrap().ok().unwrap().stdout };
     kubectl([&["patch"], &guard[..], &["--type=json", "-p", patch]].concat()).await;
-    kubectl(vec!["annotate", "serviceaccount", "pcm-platform", "-n", "clicklink-system", "--overwrite", "clicklink.io/bundle-sha256=mine"]).await;
+    kubectl(vec!["annotate", "serviceaccount", "pcm-platform", "-n", "clicklink-system", "--overwrite", "clicklink.io/bundle-sha256=mine"])
+        .await;
     landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap().ok().unwrap();
     let live: Value = serde_json::from_str(&kubectl([&["get"], &guard[..], &["-o", "json"]].concat()).await).unwrap();
     let names: Vec<&Value> = live["spec"]["matchConditions"].as_array().unwrap().iter().map(|condition| &condition["name"]).collect();

@@ -1,7 +1,9 @@
 //! The daemon: one loop that takes events, asks the core what follows, and does it. It alone owns the state.
 
+mod figures;
 mod pending_file;
 mod query;
+mod reread;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,23 +13,24 @@ use agent_api::frame::{CommandAck, Hello, PROTOCOL, Up};
 use agent_api::heartbeat::Heartbeat;
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
-use executor_core::{ApprovalSeen, Effect, Event, Fact, Site, State, step};
+use executor_core::{ApprovalSeen, Effect, Event, Fact, Retention, Site, State, step};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
+pub(crate) use figures::{ChannelFigures, Figures};
 pub(crate) use pending_file::document as pending_document;
 pub(crate) use query::Daemon;
 
-use crate::channel::{Channel, Incoming};
-use crate::config::{Config, LogFormat, SERVICE_ACCOUNT_DIR};
+use crate::channel::{Channel, Incoming, Link};
+use crate::config::{Config, SERVICE_ACCOUNT_DIR};
 use crate::heartbeat::{self, Fixed};
 use crate::journal::{Journal, JournalError};
 use crate::observe::{self, Access, Observed};
 use crate::signed::Signed;
-use crate::terminal::{chain, fail};
+use crate::terminal::{chain, fail, report};
 use crate::worker::{Task, Worker};
-use crate::{approval, local_api};
+use crate::{approval, error_code, health, local_api, log, service_manager};
 
 /// Events that wait; whoever sends more waits.
 const EVENTS: usize = 64;
@@ -40,25 +43,17 @@ const JOURNAL_RETRY: std::time::Duration = std::time::Duration::from_secs(1);
 pub(crate) async fn main(path: &Path) -> ExitCode {
     let config = match Config::load(path) {
         Ok(config) => config,
-        Err(error) => return fail(&error),
+        Err(error) => return report(&error),
     };
-    log(&config);
-    match run(config).await {
+    let level = log::start(config.log_level(), config.log.format);
+    match run(config, path, level).await {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(format_args!("{error:#}")),
+        Err(error) => fail(error_code::of_start(&error), format_args!("{error:#}")),
     }
 }
 
-fn log(config: &Config) {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.observability.log_level).unwrap_or_else(|_| "info".into());
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).with_target(false);
-    match config.log.format {
-        LogFormat::Text => lines.init(),
-        LogFormat::Json => lines.json().init(),
-    }
-}
-
-async fn run(config: Config) -> anyhow::Result<()> {
+async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Result<()> {
+    let signals = service_manager::Signals::listen()?;
     for block in config.ignored() {
         warn!("configuration: `{block}` is for other programs or versions and is ignored");
     }
@@ -66,7 +61,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").into(), engine: engine.version().into() };
     let credentials = render::RegistryAccess::load(config.registry.credentials_file.as_deref(), config.registry.ca_file.as_deref())?;
     let signed = Signed::load(&config.api)?;
-    let site = Site { connector_namespace: connector_namespace(&config)?, versions };
+    let site = Site { connector_namespace: connector_namespace(&config)?, versions, retention: Retention::default() };
     let (journal, state) = Journal::open(&config.executor.db_path, site).await?;
 
     let (incoming, frames) = mpsc::channel(EVENTS);
@@ -76,7 +71,7 @@ async fn run(config: Config) -> anyhow::Result<()> {
     let observed = observe::follow(Access::of(&config));
     let seen = approval::follow(config.executor.access_dir.clone());
     let channel = Channel::spawn(signed, hello.subscribe(), incoming);
-    let renderer = render::Renderer::new(engine, credentials);
+    let renderer = render::Renderer::new(engine.clone(), credentials);
     let worker = Worker::new(
         config.executor.access_dir.clone(),
         config.namespace_prefix.clone(),
@@ -85,7 +80,11 @@ async fn run(config: Config) -> anyhow::Result<()> {
         channel.clone(),
         facts,
     );
-    local_api::spawn(config.executor.api_port, daemon).await?;
+    local_api::spawn(config.executor.api_port, daemon.clone()).await?;
+    match config.health_port() {
+        Some(port) => health::spawn(port, daemon.clone()).await?,
+        None => info!("health and metrics are not served: executor.observability says so"),
+    }
     let fixed = Fixed { config, started_at: jiff::Timestamp::now() };
     let mut running = Running {
         interval: fixed.config.heartbeat.interval,
@@ -99,9 +98,19 @@ async fn run(config: Config) -> anyhow::Result<()> {
         seen,
         pending: None,
         unpublished: false,
+        in_trouble: false,
         next_beat: Instant::now(),
+        heartbeats: 0,
+        rereadable: reread::Rereadable { path: path.to_owned(), level, engine },
     };
-    running.drive(frames, learned, queries).await
+    service_manager::prove_alive(daemon);
+    let stop = signals.stop.clone();
+    match service_manager::bounded(stop, service_manager::GRACE, running.drive(frames, learned, queries, signals)).await {
+        Some(ended) => ended?,
+        None => warn!(grace = ?service_manager::GRACE, "the main loop did not end in time and is cut off"),
+    }
+    info!("executor stops; what runs goes on after the next start");
+    Ok(())
 }
 
 /// In a pod: the namespace that the kubelet mounts beside the token.
@@ -141,8 +150,13 @@ pub(crate) struct Running {
     pending: Option<Bundle>,
     /// Whether the pending document is older than the journal.
     unpublished: bool,
+    /// Whether the last heartbeat said that the journal takes no records.
+    in_trouble: bool,
     interval: std::time::Duration,
     next_beat: Instant,
+    /// Heartbeats handed to a channel that was up.
+    heartbeats: u64,
+    rereadable: reread::Rereadable,
 }
 
 impl Running {
@@ -151,8 +165,8 @@ impl Running {
         mut frames: mpsc::Receiver<Incoming>,
         mut learned: mpsc::Receiver<(CommandId, Fact)>,
         mut queries: mpsc::Receiver<query::Query>,
+        mut signals: service_manager::Signals,
     ) -> anyhow::Result<()> {
-        let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         let mut redelivery = tokio::time::interval(REDELIVERY);
         info!(pending = ?self.state.platform.pending.as_ref().map(|pending| pending.sha256.short().to_owned()), "executor started");
         self.take(Event::Started).await;
@@ -170,18 +184,18 @@ impl Running {
                 },
                 changed = self.observed.changed() => if changed.is_ok() { self.on_observation() },
                 _ = redelivery.tick() => {
+                    self.journal.retry().await;
                     self.take(Event::Tick).await;
+                    self.take(Event::Retain).await;
                     if self.unpublished {
                         self.publish();
                     }
                 }
                 () = tokio::time::sleep_until(self.next_beat) => self.beat(),
-                _ = terminate.recv() => break,
-                _ = tokio::signal::ctrl_c() => break,
+                _ = signals.hangup.recv() => self.reread(),
+                () = signals.stop.cancelled() => return Ok(()),
             }
         }
-        info!("executor stops; what runs goes on after the next start");
-        Ok(())
     }
 
     async fn on_frame(&mut self, frame: Incoming) {
@@ -192,7 +206,8 @@ impl Running {
             }
             Incoming::Disconnected => {}
             Incoming::Command(command) => {
-                info!(command = %command.id, action = command.action, "command received");
+                let bundle = command.payload.get("sha256").and_then(serde_json::Value::as_str).unwrap_or_default();
+                info!(command = %command.id, action = command.action, bundle, "command received");
                 self.take(Event::Command(command)).await;
             }
             Incoming::ResultAck(id) => self.take(Event::Acknowledged(id)).await,
@@ -230,6 +245,18 @@ impl Running {
             (hello.last_sequence, hello.unacknowledged_results) = (last_sequence, unacknowledged);
             changed
         });
+        self.tell_of_trouble();
+    }
+
+    /// Whether the journal takes records is news.
+    fn tell_of_trouble(&mut self) {
+        if self.in_trouble != self.journal.is_in_trouble() {
+            self.in_trouble = self.journal.is_in_trouble();
+            if !self.in_trouble {
+                info!("the journal takes records again");
+            }
+            self.beat();
+        }
     }
 
     /// A record that is not on disk has no effects. The manager sends a command again and a tick tries to begin again; what a running
@@ -249,8 +276,10 @@ impl Running {
         match effect {
             Effect::Acknowledge(id) => self.channel.send(Up::CommandAck(CommandAck { id })),
             Effect::Deliver(id) => {
-                if let Some(result) = self.state.commands.get(&id).and_then(|entry| entry.result.clone()) {
-                    info!(command = %id, status = result.status.as_str(), "{}", result.result);
+                let entry = self.state.commands.get(&id);
+                if let Some((entry, result)) = entry.and_then(|entry| entry.result.clone().map(|result| (entry, result))) {
+                    let bundle = entry.sha256.as_ref().map(tracing::field::display);
+                    info!(command = %id, bundle, status = result.status.as_str(), "{}", result.result);
                     self.channel.send(Up::CommandResult(result));
                 }
             }
@@ -285,15 +314,15 @@ impl Running {
         let expiry = heartbeat.platform.approval_expires_at.map(|end| end.duration_since(jiff::Timestamp::now()));
         let until_expiry = expiry.and_then(|left| std::time::Duration::try_from(left).ok()).filter(|left| !left.is_zero());
         self.channel.send(Up::Heartbeat(Box::new(heartbeat)));
+        self.heartbeats += u64::from(matches!(*self.channel.link().borrow(), Link::Up(_)));
         self.next_beat = Instant::now() + until_expiry.map_or(self.interval, |left| left.min(self.interval));
     }
 
     /// The heartbeat as of now.
     pub(crate) fn heartbeat(&self) -> Heartbeat {
-        let journal_bytes = Journal::bytes(&self.fixed.config.executor.db_path);
         let (seen, observed) = (self.seen.borrow(), self.observed.borrow());
         let manifest = self.pending.as_ref().map(Bundle::manifest);
-        heartbeat::compose(&self.fixed, &self.state, manifest, seen.as_ref(), &observed, journal_bytes, jiff::Timestamp::now())
+        heartbeat::compose(&self.fixed, &self.state, manifest, seen.as_ref(), &observed, self.journal.condition(), jiff::Timestamp::now())
     }
 
     /// The state.

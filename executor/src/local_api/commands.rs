@@ -2,22 +2,33 @@
 
 use agent_api::command::{CommandStatus, CommandView, Origin};
 use agent_api::name::CommandId;
+use agent_api::problem::Problem;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::LocalError;
 use crate::daemon::{Daemon, Running};
 
 /// What `list` is narrowed to.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(super) struct Filter {
+    /// Only commands that stand here.
     status: Option<CommandStatus>,
+    /// Only commands of this action, e.g. `sync_platform`.
     action: Option<String>,
 }
 
-/// Newest first.
+/// All commands in the journal, newest first.
+#[utoipa::path(get, path = "/v1/commands", operation_id = "list_commands", tag = "commands", params(Filter), responses(
+    (status = 200, description = "Newest first", body = Vec<CommandView>),
+    (status = 400, description = "A filter that cannot be read", body = Problem, content_type = "application/problem+json"),
+    (status = 403, description = "Not from loopback, or from a web page", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The executor is stopping", body = Problem, content_type = "application/problem+json"),
+))]
 pub(super) async fn list(
     State(daemon): State<Daemon>,
     filter: Result<Query<Filter>, QueryRejection>,
@@ -34,7 +45,14 @@ pub(super) async fn list(
     all.await.map(Json).ok_or(LocalError::Stopping)
 }
 
-/// One.
+/// One command.
+#[utoipa::path(get, path = "/v1/commands/{id}", operation_id = "get_command", tag = "commands", params(("id" = CommandId, Path, description = "Id of the command")), responses(
+    (status = 200, description = "The command", body = CommandView),
+    (status = 400, description = "Not an id", body = Problem, content_type = "application/problem+json"),
+    (status = 403, description = "Not from loopback, or from a web page", body = Problem, content_type = "application/problem+json"),
+    (status = 404, description = "No such command", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "The executor is stopping", body = Problem, content_type = "application/problem+json"),
+))]
 pub(super) async fn show(State(daemon): State<Daemon>, Path(id): Path<String>) -> Result<Json<CommandView>, LocalError> {
     let parsed: CommandId = id.parse().map_err(|_| LocalError::BadRequest(format!("`{id}` is not a command id (a UUID)")))?;
     let found = daemon.ask(move |running| view(running, parsed)).await.ok_or(LocalError::Stopping)?;

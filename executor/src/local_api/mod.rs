@@ -3,6 +3,7 @@
 //! A web page must not read it: `Host` has to be loopback, and an `Origin` the same.
 
 mod commands;
+mod description;
 mod platform;
 
 use agent_api::problem::{MEDIA_TYPE, Problem};
@@ -11,9 +12,25 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 
 use crate::daemon::Daemon;
+
+/// The local API's part of the OpenAPI document.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(platform::show, platform::pending, commands::list, commands::show, description::show))]
+pub(crate) struct Routes;
+
+/// Every route.
+pub(crate) fn routes() -> [(&'static str, MethodRouter<Daemon>); 5] {
+    [
+        ("/v1/platform", get(platform::show)),
+        ("/v1/platform/pending", get(platform::pending)),
+        ("/v1/commands", get(commands::list)),
+        ("/v1/commands/{id}", get(commands::show)),
+        ("/openapi.json", get(description::show)),
+    ]
+}
 
 /// Binds the port and serves for ever.
 pub(crate) async fn spawn(port: u16, daemon: Daemon) -> anyhow::Result<()> {
@@ -24,11 +41,8 @@ pub(crate) async fn spawn(port: u16, daemon: Daemon) -> anyhow::Result<()> {
 }
 
 fn router(daemon: Daemon) -> Router {
-    Router::new()
-        .route("/v1/platform", get(platform::show))
-        .route("/v1/platform/pending", get(platform::pending))
-        .route("/v1/commands", get(commands::list))
-        .route("/v1/commands/{id}", get(commands::show))
+    let router = routes().into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route));
+    router
         .fallback(|| async { LocalError::NotFound("there is no such route".into()) })
         .layer(middleware::from_fn(only_from_here))
         .with_state(daemon)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{Manager, Narrator};
@@ -21,6 +21,7 @@ pub struct Connector {
     kubeconfig: PathBuf,
     registry_args: [String; 4],
     endpoint: String,
+    health: String,
     executor: Option<Process>,
     narrator: Narrator,
 }
@@ -28,10 +29,11 @@ pub struct Connector {
 impl Connector {
     pub(super) async fn enrol(control_plane: &ControlPlane, registry: &Registry, manager: &Manager, narrator: Narrator) -> Result<Self> {
         let home = TempFolder::new("connector")?;
-        let port = free_port();
+        let (port, health_port) = (free_port(), free_port());
         let text = |path: &Path| path.display().to_string();
         let connector = Self {
             endpoint: format!("http://127.0.0.1:{port}"),
+            health: format!("http://127.0.0.1:{health_port}"),
             kubeconfig: control_plane.admin_kubeconfig().to_owned(),
             registry_args: [
                 "--registry-config".into(),
@@ -60,13 +62,16 @@ impl Connector {
         ]);
         let token = manager.enrolment_token().await?;
         connector.narrator.run(&program.stdin(token + "\n"), &connector.home).await?.ok()?;
-        connector.add_registry(registry)?;
+        connector.complete_configuration(registry, health_port)?;
         Ok(connector)
     }
 
-    /// The registry's block of the configuration, as its owner would add it.
-    fn add_registry(&self, registry: &Registry) -> Result<()> {
-        let mut text = std::fs::read_to_string(self.config())?;
+    /// The registry's block of the configuration, as its owner would add it, and a health port that no other test has.
+    fn complete_configuration(&self, registry: &Registry, health_port: u16) -> Result<()> {
+        let text = std::fs::read_to_string(self.config())?;
+        let own_port = format!("\nexecutor:\n  observability: {{health_port: {health_port}}}\n");
+        let mut text = text.replacen("\nexecutor:\n", &own_port, 1);
+        ensure!(text.contains(&own_port), "the configuration has no block `executor`:\n{text}");
         text.push_str(&format!(
             "registry:\n  credentials_file: {}\n  ca_file: {}\n",
             registry.docker_config().display(),
@@ -179,6 +184,15 @@ impl Connector {
         let program = self.clctl("commands").args(["commands", "list", "-o", "json"]);
         let listed = program.run(&self.home, Duration::from_secs(30)).await?.ok()?;
         Ok(serde_json::from_str(&listed.stdout)?)
+    }
+
+    /// A path of the health port.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn health(&self, path: &str) -> Result<reqwest::Response> {
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        Ok(client.get(format!("{}{path}", self.health)).send().await?)
     }
 
     /// A path of the local API.

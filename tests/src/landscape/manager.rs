@@ -41,6 +41,16 @@ impl Manager {
         Ok(manager)
     }
 
+    /// A manager with one cluster, and nothing else of the landscape.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub async fn alone() -> Result<Self> {
+        let manager = Self::start(&TempFolder::new("alone")?, Narrator::silent()).await?;
+        manager.quiet_cli(&["cluster", "create", CLUSTER, "-o", "name"]).await?.ok()?;
+        Ok(manager)
+    }
+
     /// Starts the server, again where it was stopped, and waits until it answers.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 mod closing;
 mod connector;
+mod disk;
 mod manager;
 mod narrator;
 mod pod;
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 pub use closing::Closing;
 pub use connector::Connector;
+pub use disk::let_fsync_succeed;
 pub use manager::Manager;
 pub use narrator::Narrator;
 pub use pod::{MountNamespace, secret, server_in_cluster};

@@ -46,6 +46,14 @@ impl MountNamespace {
     }
 }
 
+impl MountNamespace {
+    /// A shell script, with what follows as its arguments, in a mount namespace of its own.
+    #[must_use]
+    pub fn program(self, name: &str, script: &str) -> Program {
+        Program::new(name, "unshare").args([self.0, "--", "sh", "-ec", script, "sh"])
+    }
+}
+
 impl Connector {
     /// Starts the daemon as in a pod of `namespace`, as its ServiceAccount `pcm-executor`, with nothing in the mounted Secret yet.
     ///
@@ -63,7 +71,7 @@ impl Connector {
         let in_pod = text.replace("  cluster:\n", "  cluster:\n    in_cluster: true\n");
         std::fs::write(self.config(), in_pod).context("writing the configuration")?;
         let port = cluster.url().rsplit(':').next().unwrap_or_default();
-        let program = Program::new("executor", "unshare").args([mounts.0, "--", "sh", "-ec", SCRIPT, "sh"]).arg(account).arg(hosts);
+        let program = mounts.program("executor", SCRIPT).arg(account).arg(hosts);
         let program = program.env("KUBERNETES_SERVICE_HOST", "127.0.0.1").env("KUBERNETES_SERVICE_PORT", port);
         self.start(&program.arg(binaries().clicklink).args(["executor", "--config"]).arg(self.config()))
     }

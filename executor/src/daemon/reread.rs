@@ -1,0 +1,53 @@
+//! SIGHUP: what is read again without a restart, and what the log says about it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tracing::{info, warn};
+
+use super::Running;
+use crate::config::Config;
+use crate::log::LevelHandle;
+use crate::service_manager;
+use crate::terminal::chain;
+
+/// What may change while the daemon runs.
+pub(super) struct Rereadable {
+    /// Configuration file.
+    pub(super) path: std::path::PathBuf,
+    /// Level of the log.
+    pub(super) level: LevelHandle,
+    /// The engine that a new renderer takes over.
+    pub(super) engine: render::Engine,
+}
+
+impl Running {
+    /// Reads the log level and the registry's files again. A configuration that is refused changes nothing.
+    pub(super) fn reread(&mut self) {
+        service_manager::reloading();
+        match self.rereadable.load() {
+            Ok((config, renderer)) => {
+                self.worker.renderer = Arc::new(renderer);
+                let level = config.log_level().to_owned();
+                // Said at the more talkative of both levels.
+                if let Err(error) = self.rereadable.level.set(&level) {
+                    warn!("the log level stays: {error}");
+                }
+                info!(level, "re-read: log level, registry credentials and CA; other keys take a restart");
+            }
+            Err(problem) => warn!("nothing was re-read, and all stays as it was: {problem}"),
+        }
+        service_manager::ready();
+    }
+}
+
+impl Rereadable {
+    fn load(&self) -> Result<(Config, render::Renderer), String> {
+        let config = Config::load(Path::new(&self.path)).map_err(|error| chain(&error))?;
+        let registry = &config.registry;
+        let access = render::RegistryAccess::load(registry.credentials_file.as_deref(), registry.ca_file.as_deref())
+            .map_err(|error| chain(&error))?;
+        let renderer = render::Renderer::new(self.engine.clone(), access);
+        Ok((config, renderer))
+    }
+}
