@@ -50,7 +50,7 @@ async fn killed_anywhere_everything_is_applied_once_and_reported_once() {
         before = now;
     }
     eprintln!("{bundles} bundles; {in_the_middle} of {kills} kills while a sync ran");
-    assert!(kills < 20 || in_the_middle >= kills / 5, "too few kills hit a sync: {in_the_middle} of {kills}");
+    assert!(kills < 20 || in_the_middle > 0, "no kill of {kills} hit a sync");
     let commands = landscape.commands_at_manager().await.unwrap();
     assert_eq!(commands.len() as u64, 2 * bundles, "each bundle was staged by one command and applied by another");
     a_failing_fsync_acknowledges_nothing(&mut landscape, &noted(&first, bundles + 1)).await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use agent_api::problem::Problem;
 use reqwest::{Response, StatusCode, header};
 
-/// Codes of answers that a request signed anew does not get again.
-const PASSING: [&str; 2] = ["replayed", "signed_before_start"];
+/// Codes of answers that say nothing against the credentials: a request signed anew, or with the clock set right, does not get them.
+const PASSING: [&str; 3] = ["replayed", "signed_before_start", "clock_apart"];
 /// Code of the answer to a request for an upgrade that did not arrive as one.
 const UPGRADE_REFUSED: &str = "upgrade_refused";
 /// Largest part of a foreign answer that is read.

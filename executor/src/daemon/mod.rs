@@ -5,6 +5,7 @@ mod pending_file;
 mod query;
 mod reread;
 
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,7 +26,7 @@ pub(crate) use query::Daemon;
 use crate::channel::{Channel, Incoming, Link};
 use crate::config::{Config, SERVICE_ACCOUNT_DIR};
 use crate::heartbeat::{self, Fixed};
-use crate::journal::{Journal, JournalError};
+use crate::journal::Journal;
 use crate::observe::{self, Access, Observed};
 use crate::signed::Signed;
 use crate::terminal::{chain, fail, report};
@@ -98,6 +99,9 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
         seen,
         pending: None,
         unpublished: false,
+        learned: VecDeque::new(),
+        learn_again: Instant::now(),
+        told: BTreeSet::new(),
         in_trouble: false,
         next_beat: Instant::now(),
         heartbeats: 0,
@@ -150,6 +154,11 @@ pub(crate) struct Running {
     pending: Option<Bundle>,
     /// Whether the pending document is older than the journal.
     unpublished: bool,
+    /// What syncs have learned and is not on record yet, in order, and when it is tried again.
+    learned: VecDeque<(CommandId, Fact)>,
+    learn_again: Instant,
+    /// Results that the log has told, until they are acknowledged.
+    told: BTreeSet<CommandId>,
     /// Whether the last heartbeat said that the journal takes no records.
     in_trouble: bool,
     interval: std::time::Duration,
@@ -176,7 +185,8 @@ impl Running {
                     Some(frame) => self.on_frame(frame).await,
                     None => anyhow::bail!("the channel's task ended"),
                 },
-                fact = learned.recv() => if let Some((id, fact)) = fact { self.take(Event::Sync(id, fact)).await },
+                fact = learned.recv() => if let Some((id, fact)) = fact { self.learn(id, fact).await },
+                () = tokio::time::sleep_until(self.learn_again), if !self.learned.is_empty() => self.take_learned().await,
                 query = queries.recv() => if let Some(query) = query { query(self) },
                 changed = self.seen.changed() => if changed.is_ok() {
                     info!(approval = ?self.seen.borrow().as_ref().map(|seen| seen.sha256.short().to_owned()), "the approval at hand changed");
@@ -210,7 +220,10 @@ impl Running {
                 info!(command = %command.id, action = command.action, bundle, "command received");
                 self.take(Event::Command(command)).await;
             }
-            Incoming::ResultAck(id) => self.take(Event::Acknowledged(id)).await,
+            Incoming::ResultAck(id) => {
+                self.told.remove(&id);
+                self.take(Event::Acknowledged(id)).await;
+            }
         }
     }
 
@@ -225,18 +238,17 @@ impl Running {
         self.next_beat = self.next_beat.min(Instant::now() + std::time::Duration::from_secs(1));
     }
 
-    /// One event, and whatever follows from it.
-    async fn take(&mut self, event: Event) {
-        let mut events = vec![event];
+    /// One event, and whatever follows from it; answers whether its own record is on disk. A record that is not has no effects: the
+    /// manager sends a command again, a tick tries to begin again, and for facts see [`Running::learn`].
+    async fn take(&mut self, event: Event) -> bool {
+        let (mut events, mut taken) = (vec![event], None);
         while let Some(event) = events.pop() {
-            let fact = match &event {
-                Event::Sync(id, fact) => Some((*id, fact.clone())),
-                _ => None,
-            };
             let transition = step(&self.state, event, jiff::Timestamp::now());
-            match transition.commit(&mut self.state, &mut self.journal).await {
+            let committed = transition.commit(&mut self.state, &mut self.journal).await;
+            taken.get_or_insert(committed.is_ok());
+            match committed {
                 Ok(effects) => events.extend(effects.into_iter().filter_map(|effect| self.perform(effect))),
-                Err(error) => self.not_durable(fact, &error),
+                Err(error) => error!("{}", chain(&error)),
             }
         }
         let (last_sequence, unacknowledged) = (self.state.platform.last_sequence, self.state.undelivered().collect::<Vec<_>>());
@@ -246,6 +258,7 @@ impl Running {
             changed
         });
         self.tell_of_trouble();
+        taken.unwrap_or(true)
     }
 
     /// Whether the journal takes records is news.
@@ -259,16 +272,20 @@ impl Running {
         }
     }
 
-    /// A record that is not on disk has no effects. The manager sends a command again and a tick tries to begin again; what a running
-    /// sync has learned is kept here and tried again.
-    fn not_durable(&self, fact: Option<(CommandId, Fact)>, error: &JournalError) {
-        error!("{}", chain(error));
-        if let Some(fact) = fact {
-            let facts = self.worker.facts.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(JOURNAL_RETRY).await;
-                let _ = facts.send(fact).await;
-            });
+    /// What a sync has learned is taken in order. One whose record is not on disk has no effects and is tried again, and nothing that was
+    /// learned later overtakes it: the end of a component must not come before a Job of it that is done.
+    async fn learn(&mut self, id: CommandId, fact: Fact) {
+        self.learned.push_back((id, fact));
+        self.take_learned().await;
+    }
+
+    async fn take_learned(&mut self) {
+        while self.learn_again <= Instant::now() {
+            let Some((id, fact)) = self.learned.pop_front() else { return };
+            if !self.take(Event::Sync(id, fact.clone())).await {
+                self.learned.push_front((id, fact));
+                self.learn_again = Instant::now() + JOURNAL_RETRY;
+            }
         }
     }
 
@@ -278,8 +295,10 @@ impl Running {
             Effect::Deliver(id) => {
                 let entry = self.state.commands.get(&id);
                 if let Some((entry, result)) = entry.and_then(|entry| entry.result.clone().map(|result| (entry, result))) {
-                    let bundle = entry.sha256.as_ref().map(tracing::field::display);
-                    info!(command = %id, bundle, status = result.status.as_str(), "{}", result.result);
+                    if self.told.insert(id) {
+                        let bundle = entry.sha256.as_ref().map(tracing::field::display);
+                        info!(command = %id, bundle, status = result.status.as_str(), "{}", result.result);
+                    }
                     self.channel.send(Up::CommandResult(result));
                 }
             }

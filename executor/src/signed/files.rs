@@ -74,6 +74,8 @@ impl Files {
         let _pair = self.lock();
         write(&next(&self.key), key.expose())?;
         if let Err(error) = write(&next(&self.certificate), certificate) {
+            // It may have its name all the same; a new certificate without its key would be put beside the old key at the next start.
+            let _ = std::fs::remove_file(next(&self.certificate));
             let _ = std::fs::remove_file(next(&self.key));
             return Err(error);
         }

@@ -143,6 +143,7 @@ impl ApiError {
             Self::Enrolment(Refusal::OtherCluster) => (S::CONFLICT, "executor_elsewhere", "Executor of another cluster"),
             Self::Enrolment(Refusal::HasCertificate) => (S::CONFLICT, "certificate_unexpired", "Certificate unexpired"),
             Self::CertificateRequest(_) => (S::UNPROCESSABLE_ENTITY, "certificate_request_refused", "Certificate request refused"),
+            Self::Signature(SignatureError::Window(_)) => (S::UNAUTHORIZED, "clock_apart", "Clocks apart"),
             Self::Signature(_) | Self::UnknownKey => (S::UNAUTHORIZED, "signature_invalid", "Signature not valid"),
             Self::Replayed => (S::UNAUTHORIZED, "replayed", "Request replayed"),
             Self::BeforeStart(_) => (S::UNAUTHORIZED, "signed_before_start", "Signed before the server's start"),

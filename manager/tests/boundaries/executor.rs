@@ -184,7 +184,7 @@ pub(crate) fn hello(executor_id: ExecutorId, last_sequence: u64) -> Up {
 
 /// An open channel.
 pub(crate) struct Channel {
-    stream: WebSocketStream<reqwest::Upgraded>,
+    pub(crate) stream: WebSocketStream<reqwest::Upgraded>,
     id: ExecutorId,
 }
 

@@ -155,7 +155,7 @@ async fn a_request_is_believed_once_and_from_its_own_executor_only() {
     assert_eq!(problem(one.upgrade(&elsewhere, identity).await).await, invalid);
     let path = agent_api::enrolment::CHANNEL_PATH;
     let old = signature::sign(&one.key, "GET", path, b"", Timestamp::now().as_second() - 301, "n-1");
-    assert_eq!(problem(one.upgrade(&old, identity).await).await, invalid);
+    assert_eq!(problem(one.upgrade(&old, identity).await).await, refused(StatusCode::UNAUTHORIZED, "clock_apart"));
     let mut key = one.key.clone();
     key.secret_key = other.key.secret_key.clone();
     assert_eq!(problem(one.upgrade(&headers(&key, "GET", path, b""), identity).await).await, invalid);

@@ -42,8 +42,7 @@ impl Server {
     }
 
     fn terminate(&mut self) {
-        let pid = self.process.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.process.0), rustix::process::Signal::TERM).unwrap();
         assert!(self.process.0.wait().unwrap().success(), "the server did not stop well");
     }
 
