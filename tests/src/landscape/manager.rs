@@ -26,7 +26,7 @@ pub struct Manager {
 }
 
 impl Manager {
-    pub(super) async fn start(_near: &TempFolder, narrator: Narrator) -> Result<Self> {
+    pub(super) async fn start(narrator: Narrator) -> Result<Self> {
         let home = TempFolder::new("manager")?;
         let listen = format!("127.0.0.1:{}", free_port());
         let manager = Self { endpoint: format!("https://{listen}"), listen, home, process: Mutex::new(None), narrator };
@@ -46,7 +46,7 @@ impl Manager {
     /// # Errors
     /// It does not come up.
     pub async fn alone() -> Result<Self> {
-        let manager = Self::start(&TempFolder::new("alone")?, Narrator::silent()).await?;
+        let manager = Self::start(Narrator::silent()).await?;
         manager.quiet_cli(&["cluster", "create", CLUSTER, "-o", "name"]).await?.ok()?;
         Ok(manager)
     }

@@ -78,7 +78,7 @@ impl Landscape {
         narrator.step("Start a control plane (Kubernetes 1.37), a registry and the vendor's manager");
         let (control_plane, registry) = tokio::join!(ControlPlane::start(), Registry::start());
         let control_plane = control_plane?;
-        let manager = Manager::start(control_plane.folder(), narrator.clone()).await?;
+        let manager = Manager::start(narrator.clone()).await?;
         manager.set_up(&registry).await?;
         narrator.step("The customer enrols a connector, reviews what its executor may see, and grants it");
         let connector = Connector::enrol(&control_plane, &registry, &manager, narrator.clone()).await?;
