@@ -1,7 +1,7 @@
 # Commands of this repository; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test soak check sim fmt gen clean
+.PHONY: help build tools demo test soak bench check sim fmt gen clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,11 @@ soak: build ## Run the tests that have a longer form in it: hundreds of kills, m
 	@SOAK=1 cargo test --locked --package executor-core --test simulation -- --nocapture
 	@SOAK=1 cargo test --locked --package system-tests --test journal -- --nocapture
 	@EXECUTORS=2000 cargo test --locked --package navin-manager --test boundaries -- --nocapture shedding
+
+bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000; eight minutes)
+	@cargo build --release --locked --bin clicklink --bin navin-manager --bin testbed-supervisor --bin bench
+	@install -m 0755 "$$(tests/tools/build --where clicklink-render | cut -d= -f2)" target/release/clicklink-render
+	@target/release/bench
 
 check: ## Format, lints, and whether generated files are fresh
 	@cargo fmt --all -- --check

@@ -1,5 +1,7 @@
 //! Frames of the command channel: JSON objects told apart by `type`, at most 4 MiB each, the same on every transport.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -11,10 +13,18 @@ use crate::object::ObjectKey;
 
 /// Largest frame: 4 MiB.
 pub const MAX_BYTES: usize = 4 << 20;
+/// The slowest line that is served, in bytes a second: the largest frame takes two minutes and eight seconds on it.
+pub const SLOWEST: usize = 32 << 10;
 /// WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "clicklink.v1";
 /// Version that [`Hello`] offers and [`Welcome`] chooses.
 pub const PROTOCOL: u32 = 1;
+
+/// How long so many bytes may be on their way, beside the time that any message is given.
+#[must_use]
+pub const fn on_the_way(bytes: usize) -> Duration {
+    Duration::from_secs((bytes / SLOWEST) as u64)
+}
 
 /// From executor to manager.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ pub use uuid::Uuid;
 
 pub mod access;
 pub mod approval;
+pub mod chain;
 pub mod command;
 pub mod digest;
 pub mod enrolment;
@@ -17,6 +18,7 @@ pub mod manifest;
 pub mod name;
 pub mod object;
 pub mod pending;
+pub mod platform_approval;
 pub mod problem;
 pub mod secret;
 pub mod signature;
@@ -61,6 +63,16 @@ pub mod names {
     pub const FIELD_MANAGER_APPROVE: &str = "clicklink-approve";
     /// Admission policy (and binding) that bounds what `pcm-platform` may ever touch.
     pub const SCOPE_GUARD: &str = "pcm-platform-scope-guard";
+    /// Admission policy (and binding) that compares what `pcm-platform` writes with what was approved.
+    pub const APPROVED_POLICY: &str = "pcm-platform-approved";
+    /// The same for the values of Secrets.
+    pub const APPROVED_SECRETS_POLICY: &str = "pcm-platform-approved-secrets";
+    /// All policies that bound `pcm-platform`.
+    pub const PLATFORM_POLICIES: [&str; 3] = [SCOPE_GUARD, APPROVED_POLICY, APPROVED_SECRETS_POLICY];
+    /// Secret of the home namespace that holds the approved values of Secrets.
+    pub const PINS_SECRET: &str = "pcm-platform-pins";
+    /// Role (and binding) of the home namespace: `pcm-platform` may read the approval that holds.
+    pub const APPROVAL_ROLE: &str = "pcm-platform-approval";
     /// Admission policy (and binding) that keeps `pcm-executor` inside the service prefix.
     pub const PREFIX_GUARD: &str = "pcm-executor-prefix-guard";
     /// Namespace of both identities on a connector VM.

@@ -8,7 +8,7 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 
 use crate::error::ClusterError;
 use crate::inventory;
-use crate::request::chain;
+use agent_api::chain::chain;
 
 /// Reads version and every served `group/version` and `group/version/Kind` (core: `v1`, `v1/Pod`), sorted.
 ///

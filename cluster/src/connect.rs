@@ -2,6 +2,7 @@
 //!
 //! Only the person's way runs plugins, reads other files or takes a proxy. No way retries by itself: `request` does.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use agent_api::secret::Secret;
@@ -58,6 +59,9 @@ pub struct Connection {
     config: Config,
 }
 
+/// What the API server calls a credential's id among a user's extra fields.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 impl Connection {
     fn new(mut config: Config, context: Option<String>) -> Result<Self, ConnectError> {
         config.default_retry = false;
@@ -67,14 +71,15 @@ impl Connection {
         Ok(Self { client, server, ca_pem, context, config })
     }
 
-    /// A client on connections of its own that acts as somebody else.
+    /// A client on connections of its own that acts as somebody else; admission is told that they came with this credential.
     ///
     /// # Errors
     /// [`ConnectError::Client`].
-    pub fn impersonating(&self, user: &str, groups: &[&str]) -> Result<Client, ConnectError> {
+    pub fn impersonating(&self, user: &str, groups: &[&str], credential: Option<&str>) -> Result<Client, ConnectError> {
         let mut config = self.config.clone();
         config.auth_info.impersonate = Some(user.to_owned());
         config.auth_info.impersonate_groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
+        config.auth_info.impersonate_user_extra = credential.map(|id| HashMap::from([(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])]));
         Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
     }
 }

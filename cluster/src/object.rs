@@ -59,20 +59,29 @@ pub async fn list(
     label_selector: Option<&str>,
 ) -> Result<Vec<Value>, ClusterError> {
     let collection = resource::collection(api_version, kind, namespace)?;
-    let mut base = format!("{collection}?limit=500");
+    let mut path = format!("{collection}?limit=500");
     if let Some(selector) = label_selector {
-        base.push_str(&format!("&labelSelector={}", query(selector)));
+        path.push_str(&format!("&labelSelector={}", query(selector)));
     }
+    let mut items = pages(client, &path, &format!("list of {kind}")).await?;
+    for item in items.iter_mut().filter_map(Value::as_object_mut) {
+        item.insert("apiVersion".into(), api_version.into());
+        item.insert("kind".into(), kind.into());
+    }
+    Ok(items)
+}
+
+/// All items of a list, page by page.
+async fn pages(client: &Client, base: &str, about: &str) -> Result<Vec<Value>, ClusterError> {
     let mut items = Vec::new();
-    let mut page = base.clone();
+    let mut page = base.to_owned();
     loop {
-        let ask = Ask::get(page, format!("list of {kind}"));
-        let mut body = match request::send(client, &ask).await {
+        let mut body = match request::send(client, &Ask::get(page, about.to_owned())).await {
             Ok(answer) => answer.body,
             // The continue token is too old: begin again.
             Err(ClusterError::Other { code: 410, .. }) if !items.is_empty() => {
                 items.clear();
-                page = base.clone();
+                page = base.to_owned();
                 continue;
             }
             Err(error) => return Err(error),
@@ -82,14 +91,40 @@ pub async fn list(
         }
         match body.pointer("/metadata/continue").and_then(Value::as_str) {
             Some(token) if !token.is_empty() => page = format!("{base}&continue={}", query(token)),
-            Some(_) | None => break,
+            Some(_) | None => return Ok(items),
         }
     }
-    for item in items.iter_mut().filter_map(Value::as_object_mut) {
-        item.insert("apiVersion".into(), api_version.into());
-        item.insert("kind".into(), kind.into());
+}
+
+/// All objects of a live CustomResourceDefinition, each with its `apiVersion` and `kind`; none where no version of it is served.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn all_of(client: &Client, definition: &Value) -> Result<Vec<Value>, ClusterError> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let about = format!("objects of {}", ObjectKey::of(definition));
+    for version in served(definition) {
+        let path = format!("/apis/{}/{version}/{}?limit=500", query(text("/spec/group")), query(text("/spec/names/plural")));
+        match pages(client, &path, &about).await {
+            Ok(mut items) => {
+                for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                    item.insert("apiVersion".into(), format!("{}/{version}", text("/spec/group")).into());
+                    item.insert("kind".into(), text("/spec/names/kind").into());
+                }
+                return Ok(items);
+            }
+            Err(ClusterError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
-    Ok(items)
+    Ok(Vec::new())
+}
+
+/// Names of the versions that a CustomResourceDefinition serves.
+fn served(definition: &Value) -> impl Iterator<Item = &str> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let served = versions.filter(|version| version.get("served").and_then(Value::as_bool) == Some(true));
+    served.filter_map(|version| version.get("name").and_then(Value::as_str))
 }
 
 /// Whether any object of a CustomResourceDefinition is there; `false` too where its kind is not served.
@@ -98,11 +133,9 @@ pub async fn list(
 /// See [`ClusterError`].
 pub async fn any_of(client: &Client, definition: &Value) -> Result<bool, ClusterError> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let about = format!("objects of {}", ObjectKey::of(definition));
-    for version in versions.iter().filter(|version| version.get("served").and_then(Value::as_bool) == Some(true)) {
-        let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
-        let path = format!("/apis/{}/{name}/{}?limit=1", query(text("/spec/group")), query(text("/spec/names/plural")));
+    for version in served(definition) {
+        let path = format!("/apis/{}/{version}/{}?limit=1", query(text("/spec/group")), query(text("/spec/names/plural")));
         match request::send(client, &Ask::get(path, about.clone())).await {
             Ok(answer) => return Ok(answer.body.get("items").and_then(Value::as_array).is_some_and(|items| !items.is_empty())),
             Err(ClusterError::NotFound { .. }) => {}
@@ -203,6 +236,29 @@ pub async fn replace(client: &Client, object: &Value, manager: &'static str) -> 
     }
 }
 
+/// Changes what is live by a function of it, which answers with the object to put, or with nothing where it is to stay as it is. Starts
+/// over where somebody else wrote in between; `None` where the object is not there or stays.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn modify(
+    client: &Client,
+    object: &Value,
+    manager: &'static str,
+    change: impl Fn(&Value) -> Option<Value>,
+) -> Result<Option<Outcome>, ClusterError> {
+    let mut tries = 0;
+    loop {
+        let Some(live) = get(client, object).await? else { return Ok(None) };
+        let Some(wanted) = change(&live) else { return Ok(None) };
+        match put(client, &wanted, &live, manager).await {
+            Err(ClusterError::Other { code: 409, .. }) if tries < REPLACE_TRIES => tries += 1,
+            Err(ClusterError::NotFound { .. }) => return Ok(None),
+            other => return other.map(Some),
+        }
+    }
+}
+
 async fn put(client: &Client, object: &Value, live: &Value, manager: &str) -> Result<Outcome, ClusterError> {
     let (collection, name) = resource::of(object)?;
     let mut wanted = object.clone();
@@ -220,15 +276,24 @@ async fn put(client: &Client, object: &Value, live: &Value, manager: &str) -> Re
     Ok(if content(&stored.body) == content(live) { Outcome::Unchanged } else { Outcome::Changed })
 }
 
-/// Deletes an object, its dependants in the background; `false` where it was not there.
+/// When an object's dependants are deleted (Kubernetes, "Garbage collection").
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Propagation {
+    /// After it.
+    Background,
+    /// Before it: while one is there, the object is.
+    Foreground,
+}
+
+/// Deletes an object; `false` where it was not there.
 ///
 /// # Errors
 /// See [`ClusterError`].
-pub async fn delete(client: &Client, object: &Value) -> Result<bool, ClusterError> {
+pub async fn delete(client: &Client, object: &Value, propagation: Propagation) -> Result<bool, ClusterError> {
     let (collection, name) = resource::of(object)?;
     let ask = Ask {
         method: Method::DELETE,
-        path: format!("{collection}/{name}?propagationPolicy=Background"),
+        path: format!("{collection}/{name}?propagationPolicy={propagation:?}"),
         body: None,
         secret: false,
         about: ObjectKey::of(object).to_string(),

@@ -2,9 +2,9 @@
 //!
 //! The retry policy is data. kube's own retry layer is switched off in every connection of ours, so that nothing is tried twice over.
 
-use std::error::Error as StdError;
 use std::time::Duration;
 
+use agent_api::chain::chain;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -25,6 +25,9 @@ struct Retry {
 /// Five tries over about four seconds: longer than a leader change of etcd, shorter than a person's patience.
 const RETRY: Retry =
     Retry { attempts: 5, first_pause: Duration::from_millis(250), longest_pause: Duration::from_secs(4), request: Duration::from_secs(45) };
+
+/// The API server's text for a path that it does not serve.
+const NOT_SERVED: &[u8] = b"404 page not found";
 
 /// Media types that we send.
 #[derive(Clone, Copy)]
@@ -124,6 +127,11 @@ fn read(ask: &Ask<'_>, status: StatusCode, bytes: &[u8]) -> Result<Answer, Faile
             let retry_after = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
             Err(Failed { error: ClusterError::of(&ask.about, &document, ask.secret), retry_after })
         }
+        // So the API server answers for a group that it does not serve.
+        Ok(_) | Err(_) if status == StatusCode::NOT_FOUND && bytes.trim_ascii() == NOT_SERVED => {
+            let message = "the API server does not serve this group and version".to_owned();
+            Err(Failed { error: ClusterError::NotFound { about: ask.about.clone(), message }, retry_after: None })
+        }
         // A proxy or load balancer answered, not the API server.
         Ok(_) | Err(_) if status == StatusCode::UNAUTHORIZED => {
             Err(Failed { error: ClusterError::Unauthorized { about: ask.about.clone() }, retry_after: None })
@@ -147,19 +155,4 @@ fn build(ask: &Ask<'_>) -> Result<Request<Body>, ClusterError> {
         }
     };
     request.body(Body::from(body)).map_err(|error| wrong(error.to_string()))
-}
-
-/// An error and its causes on one line.
-pub(crate) fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let line = error.to_string();
-        if !text.contains(&line) {
-            text.push_str(": ");
-            text.push_str(&line);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -2,12 +2,14 @@
 
 use agent_api::kind::Kind;
 use agent_api::object::ObjectKey;
+use agent_api::platform_approval;
 use serde_json::Value;
 
 use crate::error::ClusterError;
 
-/// Kinds that a bundle may not hold and that are read all the same: (group, kind, resource, namespaced).
-const READ_ONLY: [(&str, &str, &str, bool); 5] = [
+/// Kinds that a bundle may not hold: those that are only read, and our own. (group, kind, resource, namespaced).
+const OTHERS: [(&str, &str, &str, bool); 6] = [
+    (platform_approval::GROUP, platform_approval::KIND, platform_approval::RESOURCE, true),
     ("", "Pod", "pods", true),
     ("", "Event", "events", true),
     ("discovery.k8s.io", "EndpointSlice", "endpointslices", true),
@@ -20,7 +22,7 @@ pub(crate) fn collection(api_version: &str, kind: &str, namespace: Option<&str>)
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let (resource, namespaced) = Kind::find(group, kind)
         .map(|row| (row.resource, row.namespaced))
-        .or_else(|| READ_ONLY.iter().find(|row| row.0 == group && row.1 == kind).map(|row| (row.2, row.3)))
+        .or_else(|| OTHERS.iter().find(|row| row.0 == group && row.1 == kind).map(|row| (row.2, row.3)))
         .ok_or_else(|| ClusterError::Other {
             about: kind.to_owned(),
             code: 0,

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use crate::error::ClusterError;
 use crate::request::{self, Ask};
 
+/// The API server grants no shorter token.
+pub const SHORTEST: Duration = Duration::from_secs(600);
+
 /// Why a token cannot be read. The token is not repeated.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the token is not a JSON Web Token with an `exp` claim")]
@@ -22,6 +25,10 @@ pub struct TokenError;
 pub struct Claims {
     /// End of life.
     pub expires_at: jiff::Timestamp,
+    /// Begin of life.
+    pub issued_at: Option<jiff::Timestamp>,
+    /// Whose it is: `system:serviceaccount:<namespace>:<name>`.
+    pub subject: Option<String>,
     /// Its id, which admission sees as `JTI=<jti>`.
     pub id: Option<String>,
 }
@@ -57,13 +64,15 @@ pub fn claims(token: &Secret) -> Result<Claims, TokenError> {
     #[derive(Deserialize)]
     struct Body {
         exp: i64,
+        iat: Option<i64>,
+        sub: Option<String>,
         jti: Option<String>,
     }
     let body = token.expose().trim().split('.').nth(1).ok_or(TokenError)?;
     let bytes = URL_SAFE_NO_PAD.decode(body.trim_end_matches('=')).map_err(|_not_base64| TokenError)?;
     let body: Body = serde_json::from_slice(&bytes).map_err(|_not_claims| TokenError)?;
-    let expires_at = jiff::Timestamp::from_second(body.exp).map_err(|_out_of_range| TokenError)?;
-    Ok(Claims { expires_at, id: body.jti })
+    let time = |second| jiff::Timestamp::from_second(second).map_err(|_out_of_range| TokenError);
+    Ok(Claims { expires_at: time(body.exp)?, issued_at: body.iat.map(time).transpose()?, subject: body.sub, id: body.jti })
 }
 
 #[cfg(test)]
@@ -76,8 +85,11 @@ mod tests {
 
     #[test]
     fn claims_are_read() {
-        let read = claims(&token(r#"{"exp":1800000000,"jti":"a"}"#)).unwrap();
-        assert_eq!((read.expires_at.as_second(), read.id.as_deref()), (1_800_000_000, Some("a")));
+        let read = claims(&token(r#"{"exp":1800000000,"iat":1700000000,"jti":"a","sub":"s"}"#)).unwrap();
+        assert_eq!((read.expires_at.as_second(), read.issued_at.map(|at| at.as_second())), (1_800_000_000, Some(1_700_000_000)));
+        assert_eq!((read.id.as_deref(), read.subject.as_deref()), (Some("a"), Some("s")));
+        let least = claims(&token(r#"{"exp":1800000000}"#)).unwrap();
+        assert_eq!((least.issued_at, least.id, least.subject), (None, None, None));
     }
 
     #[test]

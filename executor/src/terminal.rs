@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+pub(crate) use agent_api::chain::chain;
+
 use crate::error_code::{Code, Coded};
 
 /// Writes a line of data. A closed pipe (`| head`) is no error.
@@ -57,20 +59,6 @@ pub(crate) fn fail(code: Code, message: impl Display) -> ExitCode {
 /// Whether a person reads stdout.
 pub(crate) fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
-}
-
-/// An error with all its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

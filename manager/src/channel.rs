@@ -6,6 +6,7 @@ pub mod connection;
 pub mod connections;
 pub mod deliveries;
 pub mod fleet;
+pub mod heard;
 pub mod inbound;
 pub mod poll;
 pub mod progress;

@@ -1,5 +1,6 @@
 //! The command line. `serve` is the server; everything else asks the REST API and prints what it answers.
 
+pub mod audit;
 pub mod client;
 pub mod cluster;
 pub mod environment;
@@ -13,6 +14,7 @@ pub mod token;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use agent_api::chain::chain;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use client::{Client, ClientError, Connect};
@@ -63,6 +65,9 @@ enum Command {
     /// Executors: the connectors at customers'.
     #[command(subcommand)]
     Executor(executor::Verb),
+    /// The append-only record of who did what.
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Print the command-line reference in Markdown.
     #[command(hide = true)]
     Reference,
@@ -132,23 +137,9 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Environment(verb) => environment::run(verb, &global).await,
         Command::Release(verb) => release::run(verb, &global).await,
         Command::Executor(verb) => executor::run(verb, &global).await,
+        Command::Audit(verb) => audit::run(verb, &global).await,
         Command::Reference => print(&reference::markdown(Arguments::command())),
     }
-}
-
-/// An error with its causes, each once.
-#[must_use]
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 /// A line of talk for a person, on stderr; there is nowhere to report that it could not be written.

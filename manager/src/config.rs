@@ -28,7 +28,9 @@ pub const HELLO_WITHIN: Duration = Duration::from_secs(10);
 pub const SILENCE: SignedDuration = SignedDuration::from_mins(1);
 /// A command that was sent and not acknowledged is sent again after this.
 pub const RESEND_AFTER: Duration = Duration::from_secs(15);
-/// One write to a connection may take so long; the peer does not read otherwise.
+/// Answers to frames that wait until a write is done; then reading waits too.
+pub const ANSWER_QUEUE: usize = 64;
+/// One write to a connection may take so long, and what its bytes take on the slowest line; the peer does not read otherwise.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A sync of one bundle is tried so many times; then a person re-arms it.
@@ -78,14 +80,17 @@ pub const MAX_FRAME_READ: usize = 2 * agent_api::frame::MAX_BYTES;
 pub const MAX_PROGRESS: usize = 16;
 /// Connections at one time.
 pub const MAX_CONNECTIONS: usize = 8192;
-/// A request's body must have come and its answer be ready by then; long enough for a poll that is held for 25 s.
-pub const REQUEST_WITHIN: Duration = Duration::from_secs(60);
+/// A request's body must have come and its answer be ready by then; long enough for a poll with the largest body that comes over the
+/// slowest line and is held for 25 s.
+pub const REQUEST_WITHIN: Duration = Duration::from_secs(60 + agent_api::frame::on_the_way(MAX_POLL_BODY).as_secs());
 /// TLS handshake and request head must be done by then.
 pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Open connections get so long to end when the server stops.
 pub const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 /// Requests for a decision that may wait; each is answered in milliseconds, so senders wait rather than fail.
 pub const FLEET_QUEUE: usize = 256;
+/// Entries of the record in one answer.
+pub const AUDIT_PAGE: u32 = 1000;
 /// How long a writer waits for another one.
 pub const STORE_BUSY: Duration = Duration::from_secs(10);
 /// Connections to the store.

@@ -85,6 +85,7 @@ pub fn router(app: Shared) -> Router {
         .merge(environment::routes())
         .merge(release::routes())
         .merge(executor::routes())
+        .merge(audit::routes())
         .layer(from_fn_with_state(Arc::clone(&app), auth::bearer));
     let signed = Router::new()
         .route(SIGN_PATH, post(certificate::sign))

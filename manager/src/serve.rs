@@ -175,7 +175,7 @@ async fn renew(dir: Arc<DataDir>, app: http::Shared, certificate: Arc<ServerCert
     let mut ticks = interval(config::SERVER_CERT_CHECK);
     while stop.run_until_cancelled(ticks.tick()).await.is_some() {
         if let Err(error) = certificate.refresh(&dir, &app.authority) {
-            tracing::error!(error = %crate::cli::chain(&error), "the server's certificate could not be renewed");
+            tracing::error!(error = %agent_api::chain::chain(&error), "the server's certificate could not be renewed");
         }
     }
 }

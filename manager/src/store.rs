@@ -2,6 +2,7 @@
 //!
 //! Rows become types here and nowhere else; what a row means is `domain`'s. Queries keep to what PostgreSQL understands too.
 
+pub mod approval;
 pub mod audit;
 pub mod cluster;
 pub mod command;

@@ -6,6 +6,7 @@
 //!
 //! Not here: what is tested, which is in `tests/`, and anything that the product needs.
 
+mod applied;
 mod binaries;
 pub mod bundle;
 mod control_plane;
@@ -17,8 +18,10 @@ mod pki;
 mod port;
 mod process;
 mod registry;
+pub mod simulated;
 mod tools;
 
+pub use self::applied::applied_by;
 pub use self::binaries::{Binaries, binaries, chart_engine};
 pub use self::control_plane::{CONTEXT, ControlPlane, Shared, SignedToken};
 pub use self::eventually::{eventually, until};

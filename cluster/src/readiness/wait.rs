@@ -18,8 +18,8 @@ use tokio::time::Instant;
 use super::rule::{Readiness, judge};
 use crate::error::ClusterError;
 use crate::object::{self, query};
-use crate::request::chain;
 use crate::resource;
+use agent_api::chain::chain;
 
 /// The API server ends a watch after this long, so that a dead connection is noticed.
 const WATCH: Duration = Duration::from_secs(60);

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use agent_api::problem::Problem;
 use reqwest::{Response, StatusCode, header};
+use tokio::time::timeout;
+
+use super::pulse::DEAD;
 
 /// Codes of answers that say nothing against the credentials: a request signed anew, or with the clock set right, does not get them.
 const PASSING: [&str; 3] = ["replayed", "signed_before_start", "clock_apart"];
@@ -44,7 +47,7 @@ pub(super) async fn read(mut response: Response) -> Answer {
     let status = response.status();
     let asked = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(retry_after);
     let mut body = Vec::new();
-    while let Ok(Some(part)) = response.chunk().await {
+    while let Ok(Ok(Some(part))) = timeout(DEAD, response.chunk()).await {
         body.extend_from_slice(&part[..part.len().min(BODY - body.len())]);
         if body.len() == BODY {
             break;

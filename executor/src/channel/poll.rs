@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use agent_api::enrolment::POLL_PATH;
-use agent_api::frame::{Down, Hello, MAX_BYTES, POLL_HOLD_S, PollRequest, PollResponse, Up};
+use agent_api::frame::{Down, Hello, MAX_BYTES, POLL_HOLD_S, PollRequest, PollResponse, Up, on_the_way};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -135,14 +135,16 @@ impl<'a> Session<'a> {
         let signed = self.signed;
         Box::pin(async move {
             let body = serde_json::to_vec(&request).unwrap_or_default();
+            let patience = DEAD + on_the_way(body.len());
             let request = signed.request(Method::POST, POLL_PATH, body).header(header::CONTENT_TYPE, "application/json");
-            timeout(DEAD, answered(request)).await.unwrap_or(Err(SessionError::Dead))
+            answered(request, patience).await
         })
     }
 }
 
-async fn answered(request: reqwest::RequestBuilder) -> Result<Answered, SessionError> {
-    let mut response = request.send().await.map_err(SessionError::Connect)?;
+/// The head of the answer comes within `patience`, and of its body some bytes within [`DEAD`].
+async fn answered(request: reqwest::RequestBuilder, patience: Duration) -> Result<Answered, SessionError> {
+    let mut response = timeout(patience, request.send()).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Connect)?;
     match response.status() {
         StatusCode::OK => {}
         StatusCode::CONFLICT => {
@@ -156,7 +158,7 @@ async fn answered(request: reqwest::RequestBuilder) -> Result<Answered, SessionE
         _ => return Err(SessionError::Refused(answer::read(response).await)),
     }
     let mut body = Vec::new();
-    while let Some(part) = response.chunk().await.map_err(SessionError::Connect)? {
+    while let Some(part) = timeout(DEAD, response.chunk()).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Connect)? {
         if body.len() + part.len() > 2 * MAX_BYTES + ENVELOPE {
             return Err(SessionError::NoWelcome);
         }

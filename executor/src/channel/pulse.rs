@@ -1,8 +1,11 @@
-//! Whether a link is alive, told by what is received: any data at all, and the answers to our own pings, which prove both ways.
+//! Whether a link is alive, told by what is received: any bytes at all, and the answers to our own pings, which prove both ways.
+//!
+//! A large frame on a slow line is no silence: its bytes count as they come, and a ping may wait behind what was sent before it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use agent_api::frame::on_the_way;
 use tokio::time::{Instant, sleep_until};
 
 /// How often we ask for a sign of life.
@@ -19,29 +22,47 @@ pub(super) struct Pulse(Mutex<Signs>);
 
 #[derive(Clone, Copy, Debug)]
 struct Signs {
+    /// When bytes were received.
     received: Instant,
-    /// The oldest ping without an answer.
-    asked: Option<Instant>,
+    /// Whether they were part of a message that is not whole yet; a pong would have to wait for its end.
+    partial: bool,
+    /// When the oldest ping without an answer is overdue.
+    overdue: Option<Instant>,
+    /// Bytes that went out since the last answer.
+    unconfirmed: usize,
 }
 
 impl Pulse {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Signs { received: Instant::now(), asked: None }))
+        Self(Mutex::new(Signs { received: Instant::now(), partial: false, overdue: None, unconfirmed: 0 }))
     }
 
-    /// Something was received.
+    /// Bytes were received.
     pub(super) fn received(&self) {
-        self.with(|signs| signs.received = Instant::now());
+        self.with(|signs| (signs.received, signs.partial) = (Instant::now(), true));
+    }
+
+    /// A message is whole.
+    pub(super) fn whole(&self) {
+        self.with(|signs| signs.partial = false);
+    }
+
+    /// A message of so many bytes went out.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.with(|signs| signs.unconfirmed += bytes);
     }
 
     /// A ping went out.
     pub(super) fn asked(&self) {
-        self.with(|signs| signs.asked = signs.asked.or(Some(Instant::now())));
+        self.with(|signs| {
+            let patience = UNANSWERED + on_the_way(signs.unconfirmed);
+            signs.overdue = signs.overdue.or(Some(Instant::now() + patience));
+        });
     }
 
     /// A pong came.
     pub(super) fn answered(&self) {
-        self.with(|signs| signs.asked = None);
+        self.with(|signs| (signs.overdue, signs.unconfirmed) = (None, 0));
     }
 
     /// Returns when the link is dead.
@@ -59,7 +80,11 @@ impl Pulse {
     fn end(&self) -> Instant {
         self.with(|signs| {
             let silent = signs.received + DEAD;
-            signs.asked.map_or(silent, |asked| silent.min(asked + UNANSWERED))
+            match signs.overdue {
+                Some(overdue) if signs.partial => silent.min(overdue.max(signs.received + UNANSWERED)),
+                Some(overdue) => silent.min(overdue),
+                None => silent,
+            }
         })
     }
 

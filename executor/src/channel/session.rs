@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_api::enrolment::CHANNEL_PATH;
-use agent_api::frame::{Down, Hello, MAX_BYTES, SUBPROTOCOL, Up, Welcome};
+use agent_api::frame::{Down, Hello, MAX_BYTES, SUBPROTOCOL, Up, Welcome, on_the_way};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::stream::{SplitSink, SplitStream};
@@ -15,6 +15,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_util::io::InspectReader;
 
 use super::counters::Counters;
 use super::ended::{Ended, SessionError};
@@ -25,8 +26,8 @@ use crate::signed::Signed;
 
 /// How long the upgrade and the welcome may take.
 const OPENING: Duration = Duration::from_secs(20);
-/// One write may take so long while the peer shows signs of life; it is the largest frame over a slow line.
-const WRITE: Duration = Duration::from_secs(120);
+/// One write may take so long while the peer shows signs of life, and what its bytes take on the slowest line.
+const WRITE: Duration = Duration::from_secs(20);
 /// The peer may take so long to answer our close frame.
 const CLOSE: Duration = Duration::from_secs(2);
 /// Where reading a frame stops. Above the contract's size, so that a frame that is somewhat too large is read to its end and its sender
@@ -38,7 +39,7 @@ const LEAVING: Broken = Broken { code: CloseCode::Normal, reason: "coming back w
 /// Connects and stays until the end.
 pub(super) async fn run(signed: &Signed, hello: Hello, ends: &Ends) -> Ended {
     match timeout(OPENING, upgrade(signed)).await.unwrap_or(Err(SessionError::Opening)) {
-        Ok(stream) => hold(socket(stream).await, hello, ends).await,
+        Ok(stream) => hold(stream, hello, ends).await,
         Err(error) => Ended::failed(error),
     }
 }
@@ -67,7 +68,9 @@ async fn socket<S: AsyncRead + AsyncWrite + Unpin>(stream: S) -> WebSocketStream
 }
 
 /// From the upgrade to the end.
-async fn hold<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>, hello: Hello, ends: &Ends) -> Ended {
+async fn hold<S: AsyncRead + AsyncWrite + Unpin>(stream: S, hello: Hello, ends: &Ends) -> Ended {
+    let pulse = Pulse::new();
+    let mut socket = socket(InspectReader::new(stream, |_: &[u8]| pulse.received())).await;
     let welcomed = match timeout(OPENING, greet(&mut socket, hello, ends)).await.unwrap_or(Err(SessionError::Opening)) {
         Ok(welcome) => ends.welcome(welcome, "WebSocket").await,
         Err(error) => {
@@ -75,7 +78,7 @@ async fn hold<S: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<S>,
             return Ended::failed(error);
         }
     };
-    let error = exchange(&mut socket, ends).await.err();
+    let error = exchange(&mut socket, ends, &pulse).await.err();
     if let Some(error) = &error {
         refuse(&mut socket, error).await;
     }
@@ -119,13 +122,15 @@ async fn greet<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Frames both ways. Reading never waits for a write, so that a slow line is not taken for a dead one.
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(socket: &mut WebSocketStream<S>, ends: &Ends) -> Result<(), SessionError> {
-    let pulse = Pulse::new();
+async fn exchange<S>(socket: &mut WebSocketStream<S>, ends: &Ends, pulse: &Pulse) -> Result<(), SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let (mut sink, mut stream) = socket.split();
     let mut leave = ends.leave.clone();
     tokio::select! {
-        ended = receive(&mut stream, ends, &pulse) => ended,
-        ended = transmit(&mut sink, ends, &pulse) => ended,
+        ended = receive(&mut stream, ends, pulse) => ended,
+        ended = transmit(&mut sink, ends, pulse) => ended,
         () = pulse.stopped() => Err(SessionError::Dead),
         Ok(()) = leave.changed() => Err(SessionError::Leaving),
     }
@@ -137,7 +142,7 @@ where
 {
     loop {
         let read = read::message(stream.next().await);
-        pulse.received();
+        pulse.whole();
         match read {
             Read::Frame(frame) => ends.pass(frame).await?,
             Read::Unknown => Counters::add(&ends.counters.skipped),
@@ -162,7 +167,9 @@ where
             text = ends.outgoing.next() => (Message::text(text), false),
             _ = pings.tick() => (Message::Ping(Vec::new().into()), true),
         };
-        timeout(WRITE, sink.send(message)).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Socket)?;
+        let bytes = message.len();
+        timeout(WRITE + on_the_way(bytes), sink.send(message)).await.map_err(|_| SessionError::Dead)?.map_err(SessionError::Socket)?;
+        pulse.sent(bytes);
         if ping {
             pulse.asked();
         }

@@ -1,32 +1,42 @@
 //! One WebSocket connection of one executor, from `hello` to its end.
 
-use std::ops::ControlFlow;
-
-use agent_api::frame::Down;
+use agent_api::frame::{Down, on_the_way};
 use agent_api::name::ExecutorId;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{Sink, SinkExt as _, StreamExt as _};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Registered};
 use super::deliveries::Deliveries;
+use super::heard::Heard;
 use super::inbound::{Conversation, Inbound, InboundError};
 use super::read::{Read, close, read};
 use crate::config;
+use crate::store::Store;
 
 /// Close code: a newer connection of the same executor took over.
 const REPLACED: u16 = 4001;
 
-type Step = ControlFlow<Option<CloseFrame>>;
+/// What is said at the end, if there is somebody to say it to.
+type End = Option<CloseFrame>;
 
 /// Holds a connection until it ends.
-pub async fn run(mut socket: WebSocket, executor: ExecutorId, inbound: Inbound, connections: Connections, stop: CancellationToken) {
+pub async fn run(
+    mut socket: WebSocket,
+    executor: ExecutorId,
+    heard: Heard,
+    inbound: Inbound,
+    connections: Connections,
+    stop: CancellationToken,
+) {
     let end = match open(&mut socket, executor, inbound).await {
         Ok(conversation) => {
             let registered = connections.register(executor);
             tracing::info!(%executor, "connected");
-            let mut connection = Connection { socket: &mut socket, executor, conversation, deliveries: Deliveries::new(executor) };
-            connection.hold(&registered, &stop).await
+            hold(&mut socket, conversation, &registered, &heard, &stop).await
         }
         Err(end) => end,
     };
@@ -41,7 +51,7 @@ pub async fn run(mut socket: WebSocket, executor: ExecutorId, inbound: Inbound, 
     }
 }
 
-async fn open(socket: &mut WebSocket, executor: ExecutorId, inbound: Inbound) -> Result<Conversation, Option<CloseFrame>> {
+async fn open(socket: &mut WebSocket, executor: ExecutorId, inbound: Inbound) -> Result<Conversation, End> {
     let first = async {
         loop {
             match read(socket.recv().await) {
@@ -54,96 +64,112 @@ async fn open(socket: &mut WebSocket, executor: ExecutorId, inbound: Inbound) ->
     };
     let first = timeout(config::HELLO_WITHIN, first).await.map_err(|_| Some(close(close_code::PROTOCOL, "no hello came")))??;
     let (conversation, welcome) = Conversation::begin(inbound, executor, first).await.map_err(|error| Some(ending(executor, error)))?;
-    match send(socket, executor, &welcome).await {
-        Step::Continue(()) => Ok(conversation),
-        Step::Break(end) => Err(end),
-    }
+    send(socket, executor, &welcome).await.map(|()| conversation)
 }
 
-struct Connection<'a> {
-    socket: &'a mut WebSocket,
-    executor: ExecutorId,
+/// Frames both ways. Reading never waits for a write, so that a slow line is not taken for a dead one.
+async fn hold(
+    socket: &mut WebSocket,
     conversation: Conversation,
-    deliveries: Deliveries,
+    registered: &Registered,
+    heard: &Heard,
+    stop: &CancellationToken,
+) -> Option<CloseFrame> {
+    let executor = conversation.executor();
+    if let Err(error) = conversation.decide().await {
+        return Some(ending(executor, error.into()));
+    }
+    // What was queued before is delivered without anybody waking us.
+    registered.wake.notify_one();
+    let store = conversation.store().clone();
+    let (sink, stream) = socket.split();
+    let (answers, answered) = mpsc::channel(config::ANSWER_QUEUE);
+    tokio::select! {
+        end = receive(stream, conversation, answers) => end,
+        end = transmit(sink, executor, store, &registered.wake, answered) => end,
+        () = heard.silence() => {
+            tracing::warn!(%executor, "nothing was heard; the link is dead");
+            None
+        }
+        () = registered.replaced.cancelled() => Some(close(REPLACED, "a newer connection took over")),
+        () = stop.cancelled() => Some(close(close_code::AWAY, "the manager stops")),
+    }
 }
 
-impl Connection<'_> {
-    async fn hold(&mut self, registered: &Registered, stop: &CancellationToken) -> Option<CloseFrame> {
-        if let Err(error) = self.conversation.decide().await {
-            return Some(ending(self.executor, error.into()));
-        }
-        // What was queued before is delivered without anybody waking us.
-        registered.wake.notify_one();
-        let mut heard = Instant::now();
-        let mut ticks = interval(config::PING_EVERY);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            let step = tokio::select! {
-                message = self.socket.recv() => {
-                    heard = Instant::now();
-                    self.receive(message).await
-                }
-                () = registered.wake.notified() => self.deliver().await,
-                _ = ticks.tick() => self.tick().await,
-                () = sleep_until(heard + config::DEAD_AFTER) => {
-                    tracing::warn!(executor = %self.executor, "nothing was heard; the link is dead");
-                    Step::Break(None)
-                }
-                () = registered.replaced.cancelled() => Step::Break(Some(close(REPLACED, "a newer connection took over"))),
-                () = stop.cancelled() => Step::Break(Some(close(close_code::AWAY, "the manager stops"))),
-            };
-            if let Step::Break(end) = step {
-                return end;
-            }
-        }
-    }
-
-    async fn receive(&mut self, message: Option<Result<Message, axum::Error>>) -> Step {
-        let frame = match read(message) {
+async fn receive(mut stream: SplitStream<&mut WebSocket>, mut conversation: Conversation, answers: mpsc::Sender<Down>) -> End {
+    loop {
+        let frame = match read(stream.next().await) {
             Read::Frame(frame) => *frame,
-            Read::Skip => return Step::Continue(()),
-            Read::Close(frame) => return Step::Break(Some(frame)),
-            Read::Ended => return Step::Break(None),
+            Read::Skip => continue,
+            Read::Close(frame) => return Some(frame),
+            Read::Ended => return None,
         };
-        match self.conversation.take(frame).await {
-            Ok(Some(answer)) => send(self.socket, self.executor, &answer).await,
-            Ok(None) => Step::Continue(()),
-            Err(error) => Step::Break(Some(ending(self.executor, error))),
-        }
-    }
-
-    async fn tick(&mut self) -> Step {
-        send_message(self.socket, Message::Ping(Vec::new().into())).await?;
-        self.deliver().await
-    }
-
-    /// Sends what is to be delivered now.
-    async fn deliver(&mut self) -> Step {
-        let store = self.conversation.store().clone();
-        loop {
-            match self.deliveries.next(&store).await {
-                Ok(Some(command)) => send(self.socket, self.executor, &Down::Command(command)).await?,
-                Ok(None) => return Step::Continue(()),
-                Err(error) => return Step::Break(Some(ending(self.executor, error.into()))),
-            }
+        match conversation.take(frame).await {
+            // Nobody takes it only where the connection ends.
+            Ok(Some(answer)) => drop(answers.send(answer).await),
+            Ok(None) => {}
+            Err(error) => return Some(ending(conversation.executor(), error)),
         }
     }
 }
 
-async fn send(socket: &mut WebSocket, executor: ExecutorId, frame: &Down) -> Step {
+/// Answers, what is to be delivered, and pings.
+async fn transmit(
+    mut sink: SplitSink<&mut WebSocket, Message>,
+    executor: ExecutorId,
+    store: Store,
+    wake: &Notify,
+    mut answers: mpsc::Receiver<Down>,
+) -> End {
+    let mut deliveries = Deliveries::new(executor);
+    let mut ticks = interval(config::PING_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let sent = tokio::select! {
+            Some(answer) = answers.recv() => send(&mut sink, executor, &answer).await,
+            () = wake.notified() => deliver(&mut sink, &mut deliveries, executor, &store).await,
+            _ = ticks.tick() => match send_message(&mut sink, Message::Ping(Vec::new().into())).await {
+                Ok(()) => deliver(&mut sink, &mut deliveries, executor, &store).await,
+                ended => ended,
+            },
+        };
+        if let Err(end) = sent {
+            return end;
+        }
+    }
+}
+
+/// Sends what is to be delivered now.
+async fn deliver(
+    sink: &mut SplitSink<&mut WebSocket, Message>,
+    deliveries: &mut Deliveries,
+    executor: ExecutorId,
+    store: &Store,
+) -> Result<(), End> {
+    loop {
+        match deliveries.next(store).await {
+            Ok(Some(command)) => send(sink, executor, &Down::Command(command)).await?,
+            Ok(None) => return Ok(()),
+            Err(error) => return Err(Some(ending(executor, error.into()))),
+        }
+    }
+}
+
+async fn send(sink: &mut (impl Sink<Message> + Unpin), executor: ExecutorId, frame: &Down) -> Result<(), End> {
     match serde_json::to_string(frame) {
-        Ok(text) => send_message(socket, Message::text(text)).await,
+        Ok(text) => send_message(sink, Message::text(text)).await,
         Err(error) => {
             tracing::error!(%executor, %error, "a frame could not be written");
-            Step::Break(Some(close(close_code::ERROR, "internal error")))
+            Err(Some(close(close_code::ERROR, "internal error")))
         }
     }
 }
 
-async fn send_message(socket: &mut WebSocket, message: Message) -> Step {
-    match timeout(config::WRITE_WITHIN, socket.send(message)).await {
-        Ok(Ok(())) => Step::Continue(()),
-        Ok(Err(_)) | Err(_) => Step::Break(None),
+async fn send_message(sink: &mut (impl Sink<Message> + Unpin), message: Message) -> Result<(), End> {
+    let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
+    match timeout(config::WRITE_WITHIN + on_the_way(bytes), sink.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(None),
     }
 }
 
@@ -151,7 +177,7 @@ fn ending(executor: ExecutorId, error: InboundError) -> CloseFrame {
     match error {
         InboundError::Protocol(frame) => frame,
         InboundError::Store(error) => {
-            tracing::error!(%executor, error = %crate::cli::chain(&error), "the store failed");
+            tracing::error!(%executor, error = %agent_api::chain::chain(&error), "the store failed");
             close(close_code::ERROR, "internal error")
         }
     }

@@ -74,7 +74,7 @@ impl Task {
     async fn run(mut self, mut requests: mpsc::Receiver<Request>, stop: CancellationToken) {
         match self.store.environments().await {
             Ok(all) => self.due = all.into_iter().map(|environment| (environment.name.to_string(), Timestamp::now())).collect(),
-            Err(error) => tracing::error!(error = %crate::cli::chain(&error), "environments could not be listed"),
+            Err(error) => tracing::error!(error = %agent_api::chain::chain(&error), "environments could not be listed"),
         }
         loop {
             tokio::select! {
@@ -104,7 +104,7 @@ impl Task {
         let (next, result) = match decided {
             Ok((commands, next)) => (next, Ok(commands)),
             Err(error) => {
-                tracing::error!(environment, error = %crate::cli::chain(&error), "no decision");
+                tracing::error!(environment, error = %agent_api::chain::chain(&error), "no decision");
                 (Some(Timestamp::now() + config::DELIVERY_EVERY), Err(error))
             }
         };

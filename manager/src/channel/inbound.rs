@@ -1,7 +1,7 @@
 //! What a frame from an executor does. The same for every transport.
 
 use agent_api::frame::{CommandResult, Down, Hello, PROTOCOL, ResultAck, Up, Welcome};
-use agent_api::heartbeat::{Heartbeat, Platform};
+use agent_api::heartbeat::{ApprovalRecord, Heartbeat, Platform};
 use agent_api::name::ExecutorId;
 use axum::extract::ws::{CloseFrame, close_code};
 use jiff::Timestamp;
@@ -32,7 +32,9 @@ pub struct Conversation {
     executor: ExecutorId,
     /// What its last heartbeat said of the platform; only a change is worth a decision.
     platform: Option<Platform>,
-    /// When that was.
+    /// The approvals that it last reported; only a change is looked up in the record.
+    approvals: Vec<ApprovalRecord>,
+    /// When its last heartbeat came.
     heard_at: Timestamp,
 }
 
@@ -62,7 +64,7 @@ impl Conversation {
         inbound.store.store_hello(&hello).await?;
         let now = Timestamp::now();
         let welcome = Welcome { protocol: PROTOCOL, heartbeat_interval_s: inbound.heartbeat_interval_s, server_time: now };
-        Ok((Self { inbound, executor, platform: None, heard_at: now }, Down::Welcome(welcome)))
+        Ok((Self { inbound, executor, platform: None, approvals: Vec::new(), heard_at: now }, Down::Welcome(welcome)))
     }
 
     /// Has it decided what this executor is to get; at the beginning, and after what changes the answer.
@@ -74,6 +76,12 @@ impl Conversation {
             self.inbound.fleet.poke(environment).await;
         }
         Ok(())
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn executor(&self) -> ExecutorId {
+        self.executor
     }
 
     /// The store that it acts on.
@@ -108,6 +116,10 @@ impl Conversation {
         }
         let now = Timestamp::now();
         self.inbound.store.store_heartbeat(heartbeat, now).await?;
+        if self.approvals != heartbeat.approvals {
+            self.inbound.store.record_approvals(self.executor, &heartbeat.approvals, now).await?;
+            self.approvals.clone_from(&heartbeat.approvals);
+        }
         let silence = now.duration_since(std::mem::replace(&mut self.heard_at, now));
         if self.platform.as_ref() != Some(&heartbeat.platform) || silence > config::SILENCE {
             self.platform = Some(heartbeat.platform.clone());

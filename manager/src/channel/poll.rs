@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agent_api::frame::{Down, MAX_BYTES, POLL_HOLD_S, PollRequest, PollResponse};
+use agent_api::frame::{Down, MAX_BYTES, POLL_HOLD_S, PollRequest, PollResponse, Up};
 use agent_api::name::ExecutorId;
 use axum::extract::ws::CloseFrame;
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Polls {
             Task { conversation, registered, deliveries: Deliveries::new(executor), sequence: poll.sequence, said: vec![value(&welcome)] };
         let mut took = Ok(());
         for next in frames {
-            took = task.take(&next).await;
+            took = task.take(&next, false).await;
             if took.is_err() {
                 break;
             }
@@ -221,27 +221,30 @@ impl Task {
         }
     }
 
-    /// Takes a request's frames; it is held then. One that comes late is answered at once, and changes nothing.
+    /// Takes a request's frames; it is held then. One that comes after a newer one is answered at once.
     async fn request(&mut self, request: Request) -> Result<Option<Held>, ()> {
         let Request { poll, answer } = request;
-        if poll.sequence <= self.sequence {
-            let _ = answer.send(Err(PollError::Overtaken));
-            return Ok(None);
-        }
-        self.sequence = poll.sequence;
-        for frame in &poll.frames {
-            if let Err(error) = self.take(frame).await {
+        let overtaken = poll.sequence <= self.sequence;
+        self.sequence = self.sequence.max(poll.sequence);
+        for given in &poll.frames {
+            if let Err(error) = self.take(given, overtaken).await {
                 let ends = matches!(error, PollError::Protocol { .. });
                 let _ = answer.send(Err(error));
                 return if ends { Err(()) } else { Ok(None) };
             }
         }
+        if overtaken {
+            let _ = answer.send(Err(PollError::Overtaken));
+            return Ok(None);
+        }
         let hold = Duration::from_secs(poll.wait_s.min(POLL_HOLD_S).into());
         Ok(Some(Held { answer, until: Instant::now() + hold }))
     }
 
-    async fn take(&mut self, given: &Value) -> Result<(), PollError> {
+    /// Takes a frame. In an overtaken request, what was observed is older than what is known; everything else counts whenever it comes.
+    async fn take(&mut self, given: &Value, overtaken: bool) -> Result<(), PollError> {
         match frame(&given.to_string()) {
+            Read::Frame(frame) if overtaken && matches!(*frame, Up::Heartbeat(_) | Up::CommandProgress(_)) => Ok(()),
             Read::Frame(frame) => {
                 let answer = self.conversation.take(*frame).await?;
                 self.said.extend(answer.as_ref().map(value));

@@ -18,6 +18,16 @@ const COLUMNS: [Column; 8] = [
     ("EXECUTORS", "/executors"),
 ];
 
+const APPROVALS: [Column; 7] = [
+    ("SHA256", "/sha256"),
+    ("APPROVED BY", "/approved_by"),
+    ("APPROVED AT", "/approved_at"),
+    ("EXPIRES AT", "/expires_at"),
+    ("OBJECTS", "/objects"),
+    ("EXECUTOR", "/executor"),
+    ("REPORTED AT", "/reported_at"),
+];
+
 /// How executors and approvers log in at the registry.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Mode {
@@ -72,6 +82,11 @@ pub enum Verb {
         /// Which.
         name: String,
     },
+    /// List what people approved in the cluster, newest first, as its executors reported it.
+    Approvals {
+        /// Which.
+        name: String,
+    },
     /// Try the newest proposal again after all attempts failed.
     Rearm {
         /// Which.
@@ -100,6 +115,7 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
         }
         Verb::List => show(global, &client.get("environments").await?, &COLUMNS),
         Verb::Get { name } => show(global, &client.get(&format!("environments/{}", segment(&name))).await?, &COLUMNS),
+        Verb::Approvals { name } => show(global, &client.get(&format!("environments/{}/approvals", segment(&name))).await?, &APPROVALS),
         Verb::Rearm { name } => {
             show(global, &client.post(&format!("environments/{}/rearm", segment(&name)), &json!({})).await?, &COLUMNS)?;
             next(&format!("navin-manager environment get {name}"));

@@ -11,6 +11,7 @@ use super::Shared;
 use super::problem::ApiError;
 use super::signed::Signed;
 use crate::channel::connection;
+use crate::channel::heard::Heard;
 use crate::config;
 
 /// Upgrades the connection.
@@ -20,6 +21,7 @@ use crate::config;
 pub async fn websocket(
     State(app): State<Shared>,
     Extension(signed): Extension<Signed>,
+    Extension(heard): Extension<Heard>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| ApiError::Upgrade(rejection.body_text()))?;
@@ -30,5 +32,5 @@ pub async fn websocket(
     app.door.admit()?;
     let (inbound, connections, tasks, stop) = (app.inbound.clone(), app.connections.clone(), app.tasks.clone(), app.stop.clone());
     let executor = signed.executor;
-    Ok(upgrade.on_upgrade(move |socket| tasks.track_future(connection::run(socket, executor, inbound, connections, stop))))
+    Ok(upgrade.on_upgrade(move |socket| tasks.track_future(connection::run(socket, executor, heard, inbound, connections, stop))))
 }

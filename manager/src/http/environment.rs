@@ -17,6 +17,7 @@ use super::{Shared, cluster, release};
 use crate::config;
 use crate::domain::release::generate;
 use crate::domain::resend::{self, Decision, RestReason, WaitReason};
+use crate::store::approval::Reported;
 use crate::store::environment::Environment;
 use crate::store::executor::Executor;
 
@@ -28,6 +29,7 @@ pub fn routes() -> Router<Shared> {
         .route("/api/v1/environments/{name}/rearm", post(rearm))
         .route("/api/v1/environments/{name}/proposals", post(propose))
         .route("/api/v1/environments/{name}/manifest", get(manifest))
+        .route("/api/v1/environments/{name}/approvals", get(approvals))
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,6 +170,12 @@ async fn manifest(State(app): State<Shared>, Path(name): Path<String>, Query(of)
     let (sha256, text) = found.ok_or(ApiError::NothingProposed(name, of.release))?;
     let headers = [(header::CONTENT_TYPE, "application/json".to_owned()), (HeaderName::from_static("x-bundle-sha256"), sha256)];
     Ok((headers, text))
+}
+
+/// What people consented to in this environment's cluster, as its executors report it.
+async fn approvals(State(app): State<Shared>, Path(name): Path<String>) -> Result<Json<Vec<Reported>>, ApiError> {
+    find(&app, &name).await?;
+    Ok(Json(app.inbound.store.approvals(&name).await?))
 }
 
 async fn find(app: &Shared, name: &str) -> Result<Environment, ApiError> {

@@ -182,7 +182,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, code, title) = self.kind();
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(error = %crate::cli::chain(&self), "internal error");
+            tracing::error!(error = %agent_api::chain::chain(&self), "internal error");
         }
         let problem = Problem { status: status.as_u16(), code: code.to_owned(), title: title.to_owned(), detail: self.to_string() };
         let mut response = (status, axum::Json(problem)).into_response();

@@ -36,7 +36,7 @@ pub async fn verify(State(app): State<Shared>, request: Request, next: Next) -> 
             response
         }
         Err(error) => {
-            tracing::warn!(error = %crate::cli::chain(&error), "an executor's request was refused");
+            tracing::warn!(error = %agent_api::chain::chain(&error), "an executor's request was refused");
             error.into_response()
         }
     }

@@ -48,7 +48,7 @@ impl Bootstrap {
         if self.sha256.is_some()
             && let Err(error) = self.dir.remove(BOOTSTRAP_TOKEN)
         {
-            tracing::warn!(error = %crate::cli::chain(&error), "the void bootstrap token could not be removed");
+            tracing::warn!(error = %agent_api::chain::chain(&error), "the void bootstrap token could not be removed");
         }
     }
 }

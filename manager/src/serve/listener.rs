@@ -15,6 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::channel::heard::Heard;
 use crate::config;
 use crate::pki::peer::Peer;
 
@@ -52,9 +53,11 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, router: Router, stop: Cancel
         Err(_) => return tracing::debug!("TLS handshake took too long"),
     };
     let peer = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first()).and_then(Peer::of);
+    let (heard, stream) = Heard::on(stream);
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request: Request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(heard.clone());
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }

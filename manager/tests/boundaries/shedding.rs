@@ -4,61 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent_api::enrolment::{ENROLL_PATH, EnrollRequest, EnrollResponse};
-use agent_api::frame::Down;
-use agent_api::name::ExecutorId;
-use agent_api::signature::KeyPair;
 use futures::StreamExt as _;
-use reqwest::{Response, StatusCode};
-use serde_json::Value;
 
-use crate::executor::{Channel, Executor, client, problem};
+use crate::executor::{Executor, client, come, enrol};
 use crate::server::Server;
 
 /// All are back by then.
 const BACK: Duration = Duration::from_secs(60);
-
-/// Enrols one over the interface, which is faster than the command line.
-async fn enrol(server: &Server, http: &reqwest::Client, token: &str) -> Executor {
-    let made = http.post(format!("{}/api/v1/clusters/bank-eu/enrolments", server.endpoint)).bearer_auth(token).send().await.unwrap();
-    let made: Value = made.json().await.unwrap();
-    let token = serde_json::from_value(made["token"].clone()).unwrap();
-    let id = ExecutorId(uuid::Uuid::new_v4());
-    let request = EnrollRequest { token, executor_id: id };
-    let answer = http.post(format!("{}{ENROLL_PATH}", server.endpoint)).json(&request).send().await.unwrap();
-    let answer: EnrollResponse = answer.json().await.unwrap();
-    let key = KeyPair { access_key: answer.access_key, secret_key: answer.secret_key };
-    let mut executor = Executor { id, endpoint: answer.endpoint, ca: answer.ca, key, identity: None };
-    assert_eq!(executor.sign().await.status(), StatusCode::OK);
-    executor
-}
-
-/// Comes, and comes again as told, until it is welcomed: the channel, and how often it was told to wait.
-async fn come(executor: &Executor, deadline: Instant) -> (Channel, u32) {
-    let mut waits = 0;
-    loop {
-        assert!(Instant::now() < deadline, "not back in {BACK:?}; told to wait {waits} times");
-        let response = executor.upgrade(&executor.headers(), executor.identity.as_deref()).await;
-        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let mut channel = executor.opened(response).await;
-            channel.hello(0).await;
-            assert!(matches!(channel.next().await, Some(Down::Welcome(_))));
-            return (channel, waits);
-        }
-        waits += 1;
-        let jitter = Duration::from_millis(u64::from(uuid::Uuid::new_v4().as_bytes()[0]) * 4);
-        tokio::time::sleep(told(response).await + jitter).await;
-    }
-}
-
-/// The only other answer that is right.
-async fn told(response: Response) -> Duration {
-    let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    assert_eq!(problem(response).await, (StatusCode::SERVICE_UNAVAILABLE, "busy".to_owned()));
-    let seconds: u64 = seconds.expect("Retry-After").parse().unwrap();
-    assert!((1..=60).contains(&seconds), "{seconds}");
-    Duration::from_secs(seconds)
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_are_back_and_none_is_answered_wrongly() {
@@ -68,7 +20,7 @@ async fn all_are_back_and_none_is_answered_wrongly() {
     let mut server = Server::configured(&format!("channel_connections_per_s: {rate}\nchannel_connections_burst: {rate}"));
     server.run(&["cluster", "create", "bank-eu"]);
     let (http, token) = (client(&server.ca(), None), server.token());
-    let enrolled = futures::stream::iter(0..count).map(|_| enrol(&server, &http, &token)).buffer_unordered(16);
+    let enrolled = futures::stream::iter(0..count).map(|_| enrol(&http, &server.endpoint, "bank-eu", &token)).buffer_unordered(16);
     let executors: Arc<Vec<Executor>> = Arc::new(enrolled.collect().await);
     server.restart();
 

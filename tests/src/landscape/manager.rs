@@ -72,6 +72,15 @@ impl Manager {
         Ok(())
     }
 
+    /// The server's process id.
+    ///
+    /// # Panics
+    /// It is not there.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.process.lock().expect("no holder of the lock panics").as_ref().expect("the manager runs").pid()
+    }
+
     /// Ends the server by SIGKILL.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! The whole landscape of the main job, with the built binaries: a control plane, a registry, the vendor's manager, the customer's
 //! connector. Tests take it in one line; the demo takes the same steps aloud.
 
+mod booted;
 mod closing;
 mod connector;
 mod disk;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+pub use booted::{Booted, Debian};
 pub use closing::Closing;
 pub use connector::Connector;
 pub use disk::let_fsync_succeed;

@@ -33,8 +33,20 @@ impl MountNamespace {
     /// # Errors
     /// It allows none; the error has what each try said.
     pub fn find() -> Result<Self> {
+        Self::first(&["-rm", "-m"])
+    }
+
+    /// One with root's own rights, in which devices and terminals can be mounted: a user namespace does not do.
+    ///
+    /// # Errors
+    /// This machine does not allow it.
+    pub fn of_root() -> Result<Self> {
+        Self::first(&["-m"])
+    }
+
+    fn first(ways: &[&'static str]) -> Result<Self> {
         let mut said = Vec::new();
-        for flags in ["-rm", "-m"] {
+        for flags in ways {
             let tried = Command::new("unshare").args([flags, "--", "mount", "-t", "tmpfs", "tmpfs", "/run"]).output();
             match tried {
                 Ok(output) if output.status.success() => return Ok(Self(flags)),

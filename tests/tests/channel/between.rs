@@ -16,37 +16,47 @@ use crate::pair::Pair;
 /// An HTTP proxy that knows `CONNECT` only.
 pub(crate) struct Proxy {
     address: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let targets = Arc::clone(&asked);
+        let heads = Arc::<Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&heads);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(tunnel(stream, Arc::clone(&targets)));
+                tokio::spawn(tunnel(stream, Arc::clone(&seen)));
             }
         });
-        Self { address, asked }
+        Self { address, heads }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
+    /// The address with a user and a password in it.
+    pub(crate) fn url_with_login(&self, user: &str, password: &str) -> String {
+        format!("http://{user}:{password}@{}", self.address)
+    }
+
     /// `host:port` of every `CONNECT`.
     pub(crate) fn asked_for(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.heads().iter().map(|head| head.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
+    }
+
+    /// What it was asked, to the empty line.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
     }
 }
 
-async fn tunnel(mut stream: TcpStream, targets: Arc<Mutex<Vec<String>>>) -> io::Result<()> {
+async fn tunnel(mut stream: TcpStream, heads: Arc<Mutex<Vec<String>>>) -> io::Result<()> {
     let head = head(&mut stream).await?;
+    heads.lock().unwrap().push(head.clone());
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    targets.lock().unwrap().push(target.clone());
     if !head.starts_with("CONNECT ") {
         return stream.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n").await;
     }

@@ -37,6 +37,25 @@ async fn through_a_proxy_and_nothing_else_goes_there() {
     }
 }
 
+/// Names are matched by whole labels. What is not meant for the proxy is not sent there even where it cannot be reached otherwise.
+#[tokio::test]
+async fn names_go_round_the_proxy_by_their_suffix_and_a_proxys_login_is_not_told() {
+    let mut pair = Pair::new("{}").await;
+    let proxy = Proxy::start().await;
+    pair.connect_by("manager.bank.test:443");
+    for (around, through) in [(".bank.test", false), ("bank.test", false), ("other.test, bank.test", false), ("ank.test", true)] {
+        let before = proxy.asked_for().len();
+        pair.start_executor(&[("HTTPS_PROXY", &proxy.url_with_login("jo", "swordfish")), ("NO_PROXY", around)]);
+        pair.until_logged("retry_in=").await;
+        pair.end_executor().await;
+        assert_eq!(proxy.asked_for().len() > before, through, "NO_PROXY={around}");
+        assert!(!pair.log().contains("swordfish"), "{}", pair.log());
+    }
+    let head = proxy.heads().pop().unwrap().to_ascii_lowercase();
+    assert!(head.starts_with("connect manager.bank.test:443 "), "{head}");
+    assert!(head.contains(&"proxy-authorization: Basic am86c3dvcmRmaXNo".to_ascii_lowercase()), "{head}");
+}
+
 #[tokio::test]
 async fn where_no_upgrade_passes_it_polls() {
     let mut pair = Pair::new("{}").await;
@@ -71,6 +90,17 @@ async fn a_certificate_that_ends_soon_is_renewed_and_used() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     pair.until_connected().await;
     assert!(!pair.log().contains("does not take"), "{}", pair.log());
+}
+
+/// The manager's TLS says so by an alert, before any request is made.
+#[tokio::test]
+async fn a_certificate_that_has_ended_is_one_state() {
+    let mut pair = Pair::new("executor_certificate_lasts_s: 15").await;
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    pair.start_executor(&[]);
+    pair.until_logged("enrol again: clicklink clctl init").await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(pair.log().matches("enrol again: clicklink clctl init").count(), 1, "said once: {}", pair.log());
 }
 
 #[tokio::test]

@@ -65,10 +65,14 @@ impl Pair {
         self.executor = Some(program.start(&self.home).unwrap());
     }
 
-    pub(crate) async fn stop_executor(&mut self) {
+    pub(crate) async fn end_executor(&mut self) {
         let process = self.executor.take().unwrap();
         process.terminate();
         process.wait(SOON).await.unwrap();
+    }
+
+    pub(crate) async fn stop_executor(&mut self) {
+        self.end_executor().await;
         eventually("the manager to see it gone", SOON, async || {
             ensure!(self.connected().await.is_none());
             Ok(())

@@ -22,6 +22,8 @@ const BUFFER: usize = 64 << 10;
 struct Relay {
     swallow_up: Arc<AtomicBool>,
     swallow_down: Arc<AtomicBool>,
+    /// Bytes a second each way; 0 for as many as come.
+    speed: u64,
 }
 
 impl Relay {
@@ -30,17 +32,20 @@ impl Relay {
         let (executor, left) = duplex(BUFFER);
         let (right, manager) = duplex(BUFFER);
         let ((from_executor, to_executor), (from_manager, to_manager)) = (split(left), split(right));
-        tokio::spawn(pass(from_executor, to_manager, Arc::clone(&self.swallow_up)));
-        tokio::spawn(pass(from_manager, to_executor, Arc::clone(&self.swallow_down)));
+        tokio::spawn(pass(from_executor, to_manager, Arc::clone(&self.swallow_up), self.speed));
+        tokio::spawn(pass(from_manager, to_executor, Arc::clone(&self.swallow_down), self.speed));
         (executor, manager)
     }
 }
 
-async fn pass(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, swallow: Arc<AtomicBool>) {
+async fn pass(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, swallow: Arc<AtomicBool>, speed: u64) {
     let mut buffer = vec![0; 4096];
     while let Ok(read) = from.read(&mut buffer).await {
         if read == 0 {
             break;
+        }
+        if let Some(micros) = (1_000_000 * read as u64).checked_div(speed) {
+            tokio::time::sleep(Duration::from_micros(micros)).await;
         }
         if !swallow.load(Ordering::SeqCst) && to.write_all(&buffer[..read]).await.is_err() {
             return;
@@ -127,7 +132,7 @@ async fn connect(side: &Side, relay: &Relay, act: impl AsyncFnOnce(Manager)) -> 
         assert!(matches!(heard(&mut manager).await, Some(Up::Hello(_))));
         act(manager).await;
     };
-    let (ended, ()) = tokio::join!(hold(socket(executor).await, hello(), &side.ends), far);
+    let (ended, ()) = tokio::join!(hold(executor, hello(), &side.ends), far);
     ended
 }
 
@@ -148,7 +153,7 @@ async fn until_dead(switch: impl Fn(&Relay) -> Vec<Arc<AtomicBool>>) -> f64 {
         switches.iter().for_each(|switch| switch.store(true, Ordering::SeqCst));
         attending.await.unwrap();
     });
-    let ended = hold(socket(executor).await, hello(), &side.ends).await;
+    let ended = hold(executor, hello(), &side.ends).await;
     assert!(matches!(ended.error, Some(SessionError::Dead)), "{ended:?}");
     let since = cut.lock().unwrap().expect("the link was good until then");
     since.elapsed().as_secs_f64()
@@ -162,6 +167,49 @@ async fn a_dead_link_is_noticed_in_thirty_seconds() {
     for seconds in [both, up, down] {
         assert!((15.0..=30.0).contains(&seconds), "both ways {both} s, up {up} s, down {down} s");
     }
+}
+
+/// The largest frames both ways, at once, on the slowest line that is served: neither is cut, though each takes longer than makes a
+/// silent link dead.
+#[tokio::test(start_paused = true)]
+async fn a_slow_line_is_no_dead_link() {
+    let (mut side, relay) = (side(), Relay { speed: agent_api::frame::SLOWEST as u64 + 1024, ..Relay::default() });
+    let outgoing = Arc::clone(&side.ends.outgoing);
+    let text = "x".repeat(MAX_BYTES - 1024);
+    let ended = connect(&side, &relay, async |mut manager: Manager| {
+        manager.send(welcome()).await.unwrap();
+        outgoing.push(&result(1, &text));
+        let command = agent_api::command::Command {
+            id: id(2),
+            sequence: 1,
+            action: "sync_platform".into(),
+            target: "platform".into(),
+            deadline: None,
+            payload: serde_json::Value::String(text.clone()),
+        };
+        let command = serde_json::to_string(&Down::Command(command)).unwrap();
+        let (mut sink, mut stream) = manager.split();
+        let down = async {
+            sink.send(Message::text(command)).await.unwrap();
+            // Further messages would end the connection's silence.
+            std::future::pending::<()>().await;
+        };
+        let up = async {
+            let mut seen = false;
+            while let Some(Ok(message)) = stream.next().await {
+                seen = seen || matches!(message, Message::Text(text) if text.len() > MAX_BYTES - 1024);
+                if seen && side.incoming.len() == 2 {
+                    return;
+                }
+            }
+            panic!("cut before both were through");
+        };
+        tokio::select! { () = down => {}, () = up => {} }
+    })
+    .await;
+    assert!(matches!(ended.error, Some(SessionError::Socket(_)) | None), "{ended:?}");
+    assert!(matches!(side.incoming.recv().await, Some(Incoming::Connected(_))));
+    assert!(matches!(side.incoming.recv().await, Some(Incoming::Command(command)) if command.id == id(2)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,66 @@
+//! `make bench`: what the release binaries cost and how fast they answer, each figure beside a goal or beside something bare that was
+//! measured in the same run. A goal that is missed is printed as missed; only a measure that could not be taken is an error.
+
+mod append;
+mod commands;
+mod fleet;
+mod footprint;
+mod idle;
+mod lone;
+mod percentile;
+mod table;
+mod vendor;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::table::Table;
+
+/// Window of the idle measure, unless `IDLE_SECONDS` sets another.
+const IDLE_SECONDS: u64 = 300;
+/// Simulated executors at the manager, unless `EXECUTORS` sets another number.
+const EXECUTORS: u64 = 1000;
+
+#[tokio::main]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is data, the rest is talk")]
+async fn main() -> ExitCode {
+    let mut table = Table::default();
+    let measured = measure(&mut table).await;
+    println!("{table}");
+    match measured {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("a measure could not be taken: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "talk")]
+async fn measure(table: &mut Table) -> Result<()> {
+    let window = Duration::from_secs(number("IDLE_SECONDS", IDLE_SECONDS)?);
+    let executors = usize::try_from(number("EXECUTORS", EXECUTORS)?)?;
+    allow_many_files()?;
+    eprintln!("an executor on a real control plane, idle for {window:?} …");
+    let manifest = idle::measure(table, window).await?;
+    eprintln!("commands of {manifest} bytes through its journal …");
+    commands::measure(table, manifest).await?;
+    eprintln!("{executors} simulated executors at a manager …");
+    fleet::measure(table, executors).await
+}
+
+fn number(name: &str, default: u64) -> Result<u64> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => text.parse().with_context(|| format!("{name}={text}")),
+        Ok(_) | Err(_) => Ok(default),
+    }
+}
+
+/// A connection is a file, here and in the manager, which inherits the limit.
+fn allow_many_files() -> Result<()> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).context("raising the limit of open files")
+}
