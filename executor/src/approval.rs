@@ -11,7 +11,8 @@ use agent_api::approval::Approval;
 use agent_api::names::PLATFORM_DIR;
 use agent_api::secret::Secret;
 use executor_core::{ApprovalSeen, TokenBundle, TokenBundleError};
-use notify::{RecursiveMode, Watcher as _};
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use rustix::fs::{Mode, OFlags, openat};
 use tokio::sync::{mpsc, watch};
 
@@ -80,12 +81,7 @@ pub(crate) fn follow(access_dir: PathBuf) -> watch::Receiver<Option<ApprovalSeen
         loop {
             // The bundle's folder is another one after each exchange, so that it is watched anew.
             let (wake, mut woken) = mpsc::channel(1);
-            let watcher = notify::recommended_watcher(move |_| _ = wake.try_send(())).map(|mut watcher| {
-                for dir in [access_dir.clone(), access_dir.join(PLATFORM_DIR)] {
-                    let _ = watcher.watch(&dir, RecursiveMode::NonRecursive);
-                }
-                watcher
-            });
+            let watcher = watch_changes(&[&access_dir, &access_dir.join(PLATFORM_DIR)], wake);
             let now = seen(&access_dir);
             sender.send_if_modified(|last| std::mem::replace(last, now.clone()) != now);
             let _ = tokio::time::timeout(SLOW_POLL, woken.recv()).await;
@@ -100,7 +96,55 @@ pub(crate) fn follow(access_dir: PathBuf) -> watch::Receiver<Option<ApprovalSeen
     receiver
 }
 
+/// Wakes on changes in folders; one that is not there is not watched. `None` where nothing can be watched.
+fn watch_changes(folders: &[&Path], wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
+    let on_event = move |event: notify::Result<Event>| {
+        // An error may hide a change.
+        if event.map_or(true, |event| is_change(event.kind)) {
+            let _ = wake.try_send(());
+        }
+    };
+    let mut watcher = notify::recommended_watcher(on_event).ok()?;
+    for folder in folders {
+        let _ = watcher.watch(folder, RecursiveMode::NonRecursive);
+    }
+    Some(watcher)
+}
+
+/// Reading is told as well, our own too: each look would be followed by another one.
+fn is_change(kind: EventKind) -> bool {
+    !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+}
+
 fn seen(access_dir: &Path) -> Option<ApprovalSeen> {
     let bundle = read(access_dir).ok()?.bundle;
-    Some(ApprovalSeen { expires_at: bundle.expires_at(), leftovers: bundle.approval.leftovers, sha256: bundle.approval.bundle_sha256 })
+    Some(ApprovalSeen {
+        expires_at: bundle.expires_at(),
+        install_id: bundle.approval.install_id,
+        leftovers: bundle.approval.leftovers,
+        sha256: bundle.approval.bundle_sha256,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_wakes_and_a_look_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, "one").unwrap();
+        let (wake, mut woken) = mpsc::channel(1);
+        let _watcher = watch_changes(&[folder.path(), &folder.path().join("gone")], wake).unwrap();
+        for _ in 0..3 {
+            std::fs::read(&file).unwrap();
+            std::fs::read_dir(folder.path()).unwrap().count();
+        }
+        let look = tokio::time::timeout(Duration::from_millis(300), woken.recv()).await;
+        assert!(look.is_err(), "a look woke the one who looks");
+        std::fs::write(folder.path().join("token.new"), "two").unwrap();
+        std::fs::rename(folder.path().join("token.new"), &file).unwrap();
+        tokio::time::timeout(Duration::from_secs(10), woken.recv()).await.unwrap().unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! The configuration file `/etc/clicklink/config.yaml`: keys, defaults, limits.
 
 mod observability;
+mod token_renew;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,8 @@ use agent_api::name::ExecutorId;
 use serde::{Deserialize, Deserializer};
 
 use observability::{DaemonObservability, Observability};
+
+pub(crate) use token_renew::TokenRenew;
 
 /// Where the configuration lies unless told otherwise.
 pub(crate) const DEFAULT_PATH: &str = "/etc/clicklink/config.yaml";
@@ -50,9 +53,10 @@ pub(crate) struct Config {
     /// Log format.
     #[serde(default)]
     pub(crate) log: Log,
-    /// Blocks of other programs and of later versions: accepted, and said to be ignored.
+    /// The executor's own token.
     #[serde(default)]
-    pub(crate) token_renew: Ignored,
+    pub(crate) token_renew: TokenRenew,
+    /// Blocks of other programs and of later versions: accepted, and said to be ignored.
     #[serde(default)]
     pub(crate) scraper: Ignored,
     #[serde(default)]
@@ -214,6 +218,9 @@ pub(crate) enum ConfigError {
         /// Where and what.
         problem: String,
     },
+    /// The key is for a pod, and this is none.
+    #[error("executor.cluster.in_cluster is set, but {path}: {source}; outside a pod leave it out", path = .0.display(), source = .1)]
+    NoPod(PathBuf, std::io::Error),
 }
 
 impl Config {
@@ -234,13 +241,13 @@ impl Config {
         if !(5..=300).contains(&config.heartbeat.interval.as_secs()) {
             return Err(refuse("heartbeat.interval: 5s to 300s are allowed".into()));
         }
+        config.token_renew.check().map_err(refuse)?;
         Ok(config)
     }
 
     /// Names of the blocks that are there and ignored.
     pub(crate) fn ignored(&self) -> Vec<&'static str> {
         let blocks = [
-            ("token_renew", &self.token_renew),
             ("scraper", &self.scraper),
             ("troubleshooter", &self.troubleshooter),
             ("instances", &self.instances),
@@ -322,6 +329,11 @@ mod tests {
         check(&format!("{GOOD}scraper: {{interval: 2m}}\nmetrics_port: 1\n"), None);
         check(&format!("{GOOD}heartbeat:\n  interval: 30s\n"), None);
         check(&format!("{GOOD}heartbeat:\n  interval: 1s\n"), Some("heartbeat.interval"));
+        check(&format!("{GOOD}token_renew: {{sweep_interval: 30s, requested_ttl: 10m}}\n"), None);
+        check(&format!("{GOOD}token_renew: {{sweep_interval: 0s}}\n"), Some("token_renew.sweep_interval"));
+        check(&format!("{GOOD}token_renew: {{requested_ttl: 9m59s}}\n"), Some("token_renew.requested_ttl"));
+        check(&format!("{GOOD}token_renew: {{requested_ttl: 1d}}\n"), Some("requested_ttl"));
+        check(&format!("{GOOD}token_renew: {{sweep: 1m}}\n"), Some("sweep"));
         check(&format!("{GOOD}observability:\n  log_level: inof\n"), Some("log_level: `inof`"));
         check(&format!("{GOOD}executor:\n  observability:\n    log_level: info,clicklink=debug\n"), None);
         check(&format!("{GOOD}registri: {{}}\n"), Some("registri"));

@@ -53,7 +53,7 @@ pub(crate) fn compose(
             account_id: meta(&cluster.account_id),
             ..observed.cluster.clone()
         },
-        access: AccessInfo { cluster: observed.access, platform: access(seen, now) },
+        access: AccessInfo { cluster: cluster_access(observed, now), platform: platform_access(seen, now) },
         platform: Platform {
             status,
             pending_sha256: state.platform.pending.as_ref().map(|pending| pending.sha256.clone()),
@@ -71,16 +71,28 @@ pub(crate) fn compose(
             journal_bytes: journal.bytes,
             journal_error: journal.trouble.map(str::to_owned),
         },
+        approvals: observed.approvals.clone(),
+    }
+}
+
+/// State of `pcm-executor`'s access bundle: what the API server said of it, and while it has no objection, what its token says.
+pub(crate) fn cluster_access(observed: &Observed, now: jiff::Timestamp) -> AccessState {
+    match (observed.access, observed.token_expires_at) {
+        (AccessState::Ok, Some(end)) => until(end, now),
+        (AccessState::Ok | AccessState::Expiring | AccessState::Expired | AccessState::Absent, _) => observed.access,
     }
 }
 
 /// State of the token bundle.
-pub(crate) fn access(seen: Option<&ApprovalSeen>, now: jiff::Timestamp) -> AccessState {
-    match seen {
-        None => AccessState::Absent,
-        Some(seen) if now >= seen.expires_at => AccessState::Expired,
-        Some(seen) if seen.expires_at.duration_since(now) < EXPIRING => AccessState::Expiring,
-        Some(_) => AccessState::Ok,
+pub(crate) fn platform_access(seen: Option<&ApprovalSeen>, now: jiff::Timestamp) -> AccessState {
+    seen.map_or(AccessState::Absent, |seen| until(seen.expires_at, now))
+}
+
+fn until(end: jiff::Timestamp, now: jiff::Timestamp) -> AccessState {
+    match end.duration_since(now) {
+        left if !left.is_positive() => AccessState::Expired,
+        left if left < EXPIRING => AccessState::Expiring,
+        _ => AccessState::Ok,
     }
 }
 
@@ -94,5 +106,27 @@ fn operation(status: PlatformStatus, state: &State) -> OperationState {
         PlatformStatus::Failed => OperationState::Failed,
         PlatformStatus::Approved if state.commands.values().any(|entry| entry.status == CommandStatus::Running) => OperationState::Running,
         PlatformStatus::Approved => OperationState::Idle,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_access_bundle_is_what_the_api_server_says_and_then_what_its_token_says() {
+        let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        let check = |said: AccessState, left_s: Option<i64>, expected: AccessState| {
+            let mut observed = Observed::nothing();
+            observed.access = said;
+            observed.token_expires_at = left_s.map(|left| now + jiff::SignedDuration::from_secs(left));
+            assert_eq!(cluster_access(&observed, now), expected, "{said:?}, {left_s:?} s left");
+        };
+        check(AccessState::Absent, None, AccessState::Absent);
+        check(AccessState::Ok, None, AccessState::Ok);
+        check(AccessState::Ok, Some(600), AccessState::Ok);
+        check(AccessState::Ok, Some(599), AccessState::Expiring);
+        check(AccessState::Ok, Some(0), AccessState::Expired);
+        check(AccessState::Expired, Some(86_400), AccessState::Expired);
     }
 }

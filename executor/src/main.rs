@@ -1,5 +1,6 @@
 //! `clicklink`: the connector's one program. `executor` is the daemon, `clctl` is for people.
 
+mod access_folder;
 mod approval;
 mod channel;
 mod clctl;
@@ -17,6 +18,7 @@ mod reference;
 mod service_manager;
 mod signed;
 mod terminal;
+mod token_renewal;
 mod worker;
 
 use std::path::PathBuf;

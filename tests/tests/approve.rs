@@ -317,8 +317,10 @@ async fn granting_access_only_renders(landscape: &Landscape, other: &ControlPlan
         "namespace/clicklink-system",
         "serviceaccount/pcm-executor",
         "clusterrole.rbac.authorization.k8s.io/pcm-executor-cluster",
+        "role.rbac.authorization.k8s.io/pcm-executor-token",
         "validatingadmissionpolicy.admissionregistration.k8s.io/pcm-executor-prefix-guard",
         "validatingadmissionpolicybinding.admissionregistration.k8s.io/pcm-executor-prefix-guard",
+        "rolebinding.rbac.authorization.k8s.io/pcm-executor-token",
         "clusterrolebinding.rbac.authorization.k8s.io/pcm-executor-cluster",
     ];
     assert_eq!(objects, expected);

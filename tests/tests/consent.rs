@@ -20,7 +20,9 @@ async fn consent_is_not_got_round_and_not_refused_for_nothing() {
     a_group_of_everybody_is_no_subject(&landscape, &first).await;
     an_unserved_version_is_found_before_the_first_write(&landscape, &first).await;
     rights_from_elsewhere_stop_an_approval(&landscape, &first).await;
+    bindings_of_others_are_read(&landscape, &first).await;
     additions_to_the_guard_go(&landscape, &first).await;
+    an_approval_that_is_changed_on_its_way_is_none(&landscape, &first).await;
     a_sync_outlives_the_standing_access(&landscape, &first).await;
 }
 
@@ -119,6 +121,57 @@ async fn rights_from_elsewhere_stop_an_approval(landscape: &Landscape, release: 
     }
     assert_eq!(landscape.connector.token_bundle().unwrap(), before);
     kubectl(&["delete", "clusterrolebinding", "careless"]).await.unwrap().ok().unwrap();
+    eventually("the approval to go through", SOON, || async {
+        landscape.connector.approve(&["--yes", "--bundle", &file]).await?.ok()?;
+        Ok(())
+    })
+    .await;
+}
+
+/// A binding that names the account gives it no right to write, by whomever; one that only lets it look is told.
+async fn bindings_of_others_are_read(landscape: &Landscape, release: &Release) {
+    let file = file(landscape, "bound", release);
+    let kubectl = async |args: &[&str]| landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap();
+    let bind = ["create", "rolebinding", "careless", "-n", "clickhouse-platform", "--serviceaccount=clicklink-system:pcm-platform"];
+    kubectl(&[&bind[..], &["--clusterrole=edit"]].concat()).await;
+    let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap();
+    let told = "RoleBinding.rbac.authorization.k8s.io clickhouse-platform/careless gives pcm-platform ClusterRole edit, which may ";
+    assert!(
+        failed.stderr.starts_with("Rendering") && failed.stderr.contains("error[other_rights]: ") && failed.stderr.contains(told),
+        "{failed:?}"
+    );
+    kubectl(&["delete", "rolebinding", "careless", "-n", "clickhouse-platform"]).await;
+    kubectl(&["create", "clusterrole", "look", "--verb=get,list", "--resource=pods"]).await;
+    kubectl(&[&bind[..], &["--clusterrole=look"]].concat()).await;
+    let passed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap().ok().unwrap();
+    assert!(passed.stderr.contains("careless gives pcm-platform ClusterRole look, which may only look"), "{passed:?}");
+    kubectl(&["delete", "rolebinding", "careless", "-n", "clickhouse-platform"]).await;
+}
+
+/// A policy of somebody else's that lets another credential into the approval.
+async fn an_approval_that_is_changed_on_its_way_is_none(landscape: &Landscape, release: &Release) {
+    let file = file(landscape, "changed", release);
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "generous"},
+        "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": ["clicklink.io"],
+            "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["platformapprovals"]}]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+                "[JSONPatch{op: 'add', path: '/spec/credentials/-', value: 'JTI=another'}]"}}]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "generous"}, "spec": {"policyName": "generous"}});
+    let before = landscape.connector.token_bundle().unwrap();
+    landscape.control_plane.apply(&format!("{policy}\n---\n{binding}")).await.unwrap();
+    eventually("the approval to be changed on its way", SOON, || async {
+        let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await?;
+        anyhow::ensure!(
+            failed.stderr.contains("error[approval_changed]: PlatformApproval.clicklink.io clicklink-system/current"),
+            "{failed:?}"
+        );
+        Ok(())
+    })
+    .await;
+    let delete = ["delete", "mutatingadmissionpolicybinding/generous", "mutatingadmissionpolicy/generous"];
+    landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();
+    assert!(landscape.connector.token_bundle().unwrap().keys().eq(before.keys()));
     eventually("the approval to go through", SOON, || async {
         landscape.connector.approve(&["--yes", "--bundle", &file]).await?.ok()?;
         Ok(())

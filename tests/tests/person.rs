@@ -33,6 +33,7 @@ async fn a_staged_bundle_is_told_with_the_next_step_and_nothing_is_to_be_mended(
         assert!(findings.iter().any(|finding| passed(&finding)), "{category}: {}", preflight.stdout);
     }
     assert!(preflight.stdout.contains("it may read all that is observed"), "{}", preflight.stdout);
+    assert!(preflight.stdout.contains("and it may ask for the next one"), "{}", preflight.stdout);
 }
 
 async fn clctl(landscape: &Landscape, args: &[&str]) -> Finished {

@@ -54,6 +54,9 @@ pub struct PlatformRecord {
     pub pending: Option<Arc<Pending>>,
     /// The bundle that was last applied whole.
     pub applied: Option<Sha256>,
+    /// The installation of the last sync that passed its checks.
+    #[serde(default)]
+    pub installation: Option<InstallId>,
     /// How the last sync failed, unless it was for want of approval.
     pub failure: Option<Failure>,
     /// How the last sync ended, for a person.
@@ -184,7 +187,11 @@ impl PlatformRecord {
                     self.stage(staged);
                 }
             }
-            Record::Attempted { sha256, .. } => {
+            Record::Attempted { sha256, install_id, .. } => {
+                if self.installation.replace(*install_id).is_some_and(|former| former != *install_id) {
+                    // What was applied before a reset is not there any more.
+                    self.applied = None;
+                }
                 if self.pending.as_ref().is_some_and(|pending| pending.sha256 == *sha256) {
                     self.attempts += 1;
                 }

@@ -2,6 +2,7 @@
 
 use agent_api::digest::Sha256;
 use agent_api::heartbeat::PlatformStatus;
+use agent_api::name::InstallId;
 
 use crate::record::Stage;
 use crate::state::State;
@@ -13,6 +14,8 @@ pub struct ApprovalSeen {
     pub sha256: Sha256,
     /// Its end.
     pub expires_at: jiff::Timestamp,
+    /// The installation that it is for; a reset begins another one.
+    pub install_id: InstallId,
     /// Objects of former bundles that were still there when it was given.
     pub leftovers: u32,
 }
@@ -24,10 +27,12 @@ pub fn platform_status(state: &State, approval: Option<&ApprovalSeen>, now: jiff
     if state.sync.as_ref().is_some_and(|sync| sync.stage() == Stage::Applying) {
         return PlatformStatus::Syncing;
     }
-    if state.platform.applied.as_ref() == Some(&pending.sha256) {
+    let valid = approval.filter(|approval| approval.sha256 == pending.sha256 && now < approval.expires_at);
+    let elsewhere = |approval: &ApprovalSeen| state.platform.installation.is_some_and(|applied| applied != approval.install_id);
+    if state.platform.applied.as_ref() == Some(&pending.sha256) && !valid.is_some_and(elsewhere) {
         return PlatformStatus::Synced;
     }
-    if !approval.is_some_and(|approval| approval.sha256 == pending.sha256 && now < approval.expires_at) {
+    if valid.is_none() {
         return PlatformStatus::ApprovalRequired;
     }
     if state.platform.failure.as_ref().is_some_and(|failure| failure.sha256 == pending.sha256) {

@@ -184,6 +184,7 @@ impl World {
         let seen = self.approval.as_ref().ok().map(|found| ApprovalSeen {
             sha256: found.approval.bundle_sha256.clone(),
             expires_at: found.expires_at(),
+            install_id: found.approval.install_id,
             leftovers: 0,
         });
         platform_status(&self.state, seen.as_ref(), at(self.now))
@@ -251,6 +252,18 @@ fn an_approved_sync_applies_each_component_once_in_order() {
     assert_eq!(world.state.platform.attempts, 1);
     world.now = 10_000;
     assert_eq!(world.status(), PlatformStatus::Synced, "stays so after expiry");
+}
+
+/// After a reset the same bundle is installed anew: what was applied before it counts no more.
+#[test]
+fn an_approval_of_another_installation_is_not_synced_yet() {
+    let mut world = World::approved();
+    world.take(Event::Command(sync(1)));
+    world.approval.as_mut().unwrap().approval.install_id = InstallId(uuid(99));
+    assert_eq!(world.status(), PlatformStatus::Approved);
+    world.take(Event::Command(sync(2)));
+    assert_eq!(world.result(2).0, CommandStatus::Completed, "{:?}", world.result(2));
+    assert_eq!((world.status(), world.applies()), (PlatformStatus::Synced, 6));
 }
 
 /// Each check of the contract, failing alone: nothing is applied, the reason is named, the hint ends the result.

@@ -1,6 +1,5 @@
 //! `clicklink clctl`: commands for people, one noun a folder, one verb a file.
 
-mod access_folder;
 mod age;
 mod client_certificate;
 mod commands;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Kubernetes grants no shorter token.
-const SHORTEST: Duration = Duration::from_secs(600);
+use cluster::token::SHORTEST;
 
 /// Reads a duration of at least ten minutes.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {

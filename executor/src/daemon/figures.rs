@@ -97,7 +97,10 @@ impl Running {
             heartbeats: self.heartbeats,
             platform: platform_status(&self.state, seen.as_ref(), now),
             approval_expires_at: seen.as_ref().map(|seen| seen.expires_at),
-            access: AccessInfo { cluster: observed.access, platform: heartbeat::access(seen.as_ref(), now) },
+            access: AccessInfo {
+                cluster: heartbeat::cluster_access(&observed, now),
+                platform: heartbeat::platform_access(seen.as_ref(), now),
+            },
             journal_bytes: journal.bytes,
             journal_writable: !self.journal.is_in_trouble() && has_room(self.fixed.config.state_dir()),
             cluster_reachable: observed.cluster.reachable,

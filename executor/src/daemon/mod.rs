@@ -24,14 +24,14 @@ pub(crate) use pending_file::document as pending_document;
 pub(crate) use query::Daemon;
 
 use crate::channel::{Channel, Incoming, Link};
-use crate::config::{Config, SERVICE_ACCOUNT_DIR};
+use crate::config::{Config, ConfigError, SERVICE_ACCOUNT_DIR};
 use crate::heartbeat::{self, Fixed};
 use crate::journal::Journal;
 use crate::observe::{self, Access, Observed};
 use crate::signed::Signed;
 use crate::terminal::{chain, fail, report};
 use crate::worker::{Task, Worker};
-use crate::{approval, error_code, health, local_api, log, service_manager};
+use crate::{approval, error_code, health, local_api, log, service_manager, token_renewal};
 
 /// Events that wait; whoever sends more waits.
 const EVENTS: usize = 64;
@@ -69,7 +69,9 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
     let (facts, learned) = mpsc::channel(EVENTS);
     let (daemon, queries) = Daemon::new();
     let hello = watch::Sender::new(hello(&config, &state, None));
-    let observed = observe::follow(Access::of(&config));
+    let access = Access::of(&config);
+    token_renewal::spawn(&access, config.token_renew);
+    let observed = observe::follow(access);
     let seen = approval::follow(config.executor.access_dir.clone());
     let channel = Channel::spawn(signed, hello.subscribe(), incoming);
     let renderer = render::Renderer::new(engine.clone(), credentials);
@@ -118,14 +120,14 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
 }
 
 /// In a pod: the namespace that the kubelet mounts beside the token.
-fn connector_namespace(config: &Config) -> anyhow::Result<Option<String>> {
+fn connector_namespace(config: &Config) -> Result<Option<String>, ConfigError> {
     if !config.executor.cluster.in_cluster {
         return Ok(None);
     }
     let file = Path::new(SERVICE_ACCOUNT_DIR).join("namespace");
     match std::fs::read_to_string(&file) {
         Ok(namespace) => Ok(Some(namespace.trim().to_owned())),
-        Err(error) => anyhow::bail!("executor.cluster.in_cluster is set, but {}: {error}", file.display()),
+        Err(error) => Err(ConfigError::NoPod(file, error)),
     }
 }
 

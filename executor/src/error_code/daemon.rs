@@ -10,7 +10,7 @@ impl Coded for ConfigError {
         match self {
             Self::Read { source, .. } if source.kind() == std::io::ErrorKind::NotFound => Code::ConfigMissing,
             Self::Read { .. } => Code::ConfigUnreadable,
-            Self::Parse { .. } => Code::ConfigInvalid,
+            Self::Parse { .. } | Self::NoPod(..) => Code::ConfigInvalid,
         }
     }
 }
@@ -18,7 +18,11 @@ impl Coded for ConfigError {
 impl Coded for SignedError {
     fn code(&self) -> Code {
         match self {
-            Self::File { .. } => Code::CredentialsMissing,
+            Self::File { source, .. } => match source.kind() {
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => Code::CredentialsMissing,
+                // A disk that answers with an error may answer otherwise at the next start.
+                _ => Code::FileUnreadable,
+            },
             Self::Tls(_) => Code::CredentialsDamaged,
         }
     }
@@ -30,7 +34,7 @@ impl Coded for JournalError {
             Self::Folder { .. } => Code::StateFolder,
             Self::InUse(_) => Code::StateFolderInUse,
             Self::Database { .. } => Code::JournalFailed,
-            Self::Damaged { .. } => Code::JournalDamaged,
+            Self::Damaged { .. } | Self::KeptAside(_) => Code::JournalDamaged,
             Self::Newer { .. } => Code::JournalNewer,
             Self::Foreign(_) => Code::JournalForeign,
         }

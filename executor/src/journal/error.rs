@@ -28,8 +28,9 @@ pub(crate) enum JournalError {
     },
     /// What is in the file can't be trusted.
     #[error(
-        "journal {path} is damaged: {problem}. It is kept as it is, and no new one is begun by itself. Restore it from a backup; or, to go \
-         on without memory of former commands: mv {path} {path}.damaged; rm -f {path}-wal; then start the executor again",
+        "journal {path} is damaged: {problem}. It is kept in {path}.damaged, and no new one is begun by itself: restore {path} from a backup, \
+         or go on without memory of former commands; for either, first: mv {path}.damaged {path}.damaged-$(date +%s); then start the \
+         executor again",
         path = path.display()
     )]
     Damaged {
@@ -38,6 +39,13 @@ pub(crate) enum JournalError {
         /// What is wrong.
         problem: String,
     },
+    /// One that was damaged at an earlier start is still there.
+    #[error(
+        "a damaged journal is kept in {path}.damaged, and no new one is begun by itself: restore {path} from a backup, or go on without \
+         memory of former commands; for either, first: mv {path}.damaged {path}.damaged-$(date +%s); then start the executor again",
+        path = .0.display()
+    )]
+    KeptAside(PathBuf),
     /// Written by a later version.
     #[error(
         "journal {path} was written by a newer clicklink (schema {found}, this version knows up to {known}); it is left alone: install \

@@ -44,6 +44,40 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Where a damaged journal is kept. While this folder is there no journal is opened or begun.
+fn aside(path: &Path) -> PathBuf {
+    beside(path, ".damaged")
+}
+
+/// Refuses while a damaged journal is kept.
+pub(super) fn nothing_aside(path: &Path) -> Result<(), JournalError> {
+    let folder = aside(path);
+    match folder.try_exists() {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(JournalError::KeptAside(path.to_owned())),
+        Err(source) => Err(JournalError::Folder { path: folder, source }),
+    }
+}
+
+/// Moves the journal's files aside: each start would only read them again, and SQLite may write while it reads.
+pub(super) fn set_aside(path: &Path) -> Result<(), JournalError> {
+    let folder = aside(path);
+    let fail = |source| JournalError::Folder { path: folder.clone(), source };
+    fs::DirBuilder::new().mode(0o700).create(&folder).map_err(fail)?;
+    for suffix in ["", "-wal"] {
+        let file = beside(path, suffix);
+        match fs::rename(&file, folder.join(file.file_name().unwrap_or_default())) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(fail(error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    sync(&folder).and_then(|()| sync(path.parent().unwrap_or(Path::new(".")))).map_err(fail)
+}
+
+fn sync(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// Looks at the file without SQLite, which would take an empty one for new and turn another program's to its own ways.
 pub(super) fn look(path: &Path) -> Result<Found, JournalError> {
     let fail = |path: &Path| {
@@ -106,7 +140,7 @@ pub(super) fn begin(path: &Path) -> Result<PathBuf, JournalError> {
 pub(super) fn put(new: &Path, path: &Path) -> Result<(), JournalError> {
     let fail = |source| JournalError::Folder { path: path.to_owned(), source };
     fs::rename(new, path).map_err(fail)?;
-    File::open(path.parent().unwrap_or(Path::new("."))).and_then(|dir| dir.sync_all()).map_err(fail)
+    sync(path.parent().unwrap_or(Path::new("."))).map_err(fail)
 }
 
 /// Size of the journal's files, in bytes.

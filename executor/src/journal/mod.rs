@@ -1,6 +1,6 @@
 //! The journal: SQLite, one writer, a record and the state that follows from it in one transaction, durable before anything is done.
 //!
-//! What can't be trusted is refused at start and left as it is. While nothing can be written the journal says why, and tries by itself
+//! What can't be trusted is refused at start; what is damaged is kept aside. While nothing can be written the journal says why, and tries by itself
 //! whether there is room again.
 
 mod checksum;
@@ -55,6 +55,17 @@ impl Journal {
     /// Opens or makes the journal and reads the state from it. The folder is 0700, files 0600.
     pub(crate) async fn open(path: &Path, site: Site) -> Result<(Self, State), JournalError> {
         let lock = file::lock(path.parent().unwrap_or(Path::new(".")))?;
+        file::nothing_aside(path)?;
+        match Self::read(path, site, lock).await {
+            Err(damaged @ JournalError::Damaged { .. }) => {
+                file::set_aside(path)?;
+                Err(damaged)
+            }
+            read => read,
+        }
+    }
+
+    async fn read(path: &Path, site: Site, lock: std::fs::File) -> Result<(Self, State), JournalError> {
         if file::look(path)? == Found::Nothing {
             begin(path).await?;
             file::look(path)?;

@@ -1,14 +1,16 @@
 //! What is seen in the cluster through `pcm-executor`'s read rights, also when no approval is valid.
 //!
-//! One watch on the Deployments of the platform; nothing is polled. While nobody can look, nothing is shown as known.
+//! One watch on the Deployments of the platform, one on the approvals that the cluster keeps; nothing is polled. While nobody can look,
+//! nothing is shown as known.
 
 mod access;
+mod approvals;
 mod components;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use agent_api::heartbeat::{AccessState, ClusterInfo};
+use agent_api::heartbeat::{AccessState, ApprovalRecord, ClusterInfo};
 use agent_api::keys;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -17,7 +19,7 @@ use kube::{Api, ResourceExt};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, AccessError, Credentials, KUBECONFIG};
 pub(crate) use components::components;
 
 use crate::terminal::chain;
@@ -34,10 +36,14 @@ const ANSWER: Duration = Duration::from_secs(10);
 pub(crate) struct Observed {
     /// The cluster.
     pub(crate) cluster: ClusterInfo,
-    /// `pcm-executor`'s access bundle.
+    /// `pcm-executor`'s access bundle, as far as the API server has said.
     pub(crate) access: AccessState,
+    /// When its token ends, by its own word.
+    pub(crate) token_expires_at: Option<jiff::Timestamp>,
     /// Platform Deployments by namespace and name; `None` before the first list.
     pub(crate) deployments: Option<BTreeMap<(String, String), Deployment>>,
+    /// The approvals that the cluster keeps, the newest first.
+    pub(crate) approvals: Vec<ApprovalRecord>,
     /// When the last event came.
     pub(crate) observed_at: Option<jiff::Timestamp>,
     /// A client with the same rights, for readiness.
@@ -47,7 +53,15 @@ pub(crate) struct Observed {
 impl Observed {
     /// Nothing known yet.
     pub(crate) fn nothing() -> Self {
-        Self { cluster: ClusterInfo::default(), access: AccessState::Absent, deployments: None, observed_at: None, client: None }
+        Self {
+            cluster: ClusterInfo::default(),
+            access: AccessState::Absent,
+            token_expires_at: None,
+            deployments: None,
+            approvals: Vec::new(),
+            observed_at: None,
+            client: None,
+        }
     }
 }
 
@@ -56,11 +70,16 @@ pub(crate) fn follow(access: Access) -> watch::Receiver<Observed> {
     let (sender, receiver) = watch::channel(Observed::nothing());
     tokio::spawn(async move {
         while !sender.is_closed() {
+            // Before the files are read, so that what replaces them meanwhile is noticed.
+            let fingerprint = access.fingerprint();
             match access.connect().await {
-                Ok(Some(connection)) => observe(&access, connection, &sender).await,
+                Ok(Some(accessed)) => {
+                    sender.send_modify(|observed| there(observed, accessed.expires_at));
+                    observe(&access, fingerprint, accessed.connection, &sender).await;
+                }
                 Ok(None) => sender.send_modify(|observed| *observed = Observed::nothing()),
                 Err(error) => {
-                    warn!("cluster: {error}");
+                    warn!("cluster: {}", chain(&error));
                     sender.send_modify(|observed| *observed = Observed::nothing());
                 }
             }
@@ -71,13 +90,30 @@ pub(crate) fn follow(access: Access) -> watch::Receiver<Observed> {
 }
 
 /// Watches until an error ends it or the access bundle is replaced.
-async fn observe(access: &Access, connection: cluster::connect::Connection, sender: &watch::Sender<Observed>) {
-    let fingerprint = access.fingerprint();
+async fn observe(
+    access: &Access,
+    fingerprint: Option<access::Fingerprint>,
+    connection: cluster::connect::Connection,
+    sender: &watch::Sender<Observed>,
+) {
     if let Err(error) = greet(&connection, sender).await {
         warn!("cluster: {}", chain(&error));
         let unauthorized = matches!(error, cluster::ClusterError::Unauthorized { .. });
         return sender.send_modify(if unauthorized { expired } else { unreachable });
     }
+    tokio::select! {
+        () = deployments(access, fingerprint, &connection, sender) => {}
+        () = approvals::follow(access, &connection.client, sender) => {}
+    }
+}
+
+/// Watches the platform's Deployments; returns when the connection is to be made anew.
+async fn deployments(
+    access: &Access,
+    fingerprint: Option<access::Fingerprint>,
+    connection: &cluster::connect::Connection,
+    sender: &watch::Sender<Observed>,
+) {
     let labels = format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLATFORM);
     let api: Api<Deployment> = Api::all(connection.client.clone());
     let mut events = watcher(api, watcher::Config::default().labels(&labels)).boxed();
@@ -108,15 +144,25 @@ async fn observe(access: &Access, connection: cluster::connect::Connection, send
             Ok(Some(Err(error))) => {
                 warn!("cluster: {}", chain(&error));
                 sender.send_modify(unreachable);
-                if is_unauthorized(&error) {
+                if status(&error) == Some(401) {
                     return sender.send_modify(expired);
                 }
+                // The watcher itself would ask again at once, and for as long as nobody answers.
+                tokio::time::sleep(RETRY).await;
             }
             Ok(Some(Ok(event))) => {
                 heard = tokio::time::Instant::now();
                 sender.send_modify(|observed| take(observed, &mut listed, event));
             }
         }
+    }
+}
+
+/// There is a bundle, whatever the API server will say of it.
+fn there(observed: &mut Observed, token_expires_at: Option<jiff::Timestamp>) {
+    observed.token_expires_at = token_expires_at;
+    if observed.access == AccessState::Absent {
+        observed.access = AccessState::Ok;
     }
 }
 
@@ -137,13 +183,14 @@ fn seen(observed: &mut Observed) {
     observed.cluster.observed_at = observed.observed_at;
 }
 
-fn is_unauthorized(error: &watcher::Error) -> bool {
+/// The HTTP status that the API server answered with.
+fn status(error: &watcher::Error) -> Option<u16> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code == 401,
-        watcher::Error::WatchError(status) => status.code == 401,
-        _ => false,
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status.code),
+        _ => None,
     }
 }
 

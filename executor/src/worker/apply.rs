@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use agent_api::frame::{CommandProgress, ObjectOutcome, Up};
 use agent_api::name::CommandId;
-use agent_api::names::{FIELD_MANAGER_EXECUTOR, SCOPE_GUARD};
+use agent_api::names::{FIELD_MANAGER_EXECUTOR, PLATFORM_POLICIES};
 use agent_api::object::ObjectKey;
 use cluster::object::Apply;
 use cluster::readiness::{self, WaitError};
@@ -124,7 +124,7 @@ async fn write(client: &Client, approved: &Approved, key: ObjectKey) -> Result<(
 }
 
 fn may_propagate(error: &ClusterError) -> bool {
-    error.denied_by(SCOPE_GUARD) || matches!(error, ClusterError::Forbidden { .. })
+    PLATFORM_POLICIES.iter().any(|policy| error.denied_by(policy)) || matches!(error, ClusterError::Forbidden { .. })
 }
 
 /// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`.

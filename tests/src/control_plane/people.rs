@@ -59,6 +59,22 @@ impl ControlPlane {
         self.account_key.sign(&account, Timestamp::now(), lifetime)
     }
 
+    /// As [`ControlPlane::sign_token`], but one that was issued `age` ago.
+    ///
+    /// # Errors
+    /// The token cannot be signed.
+    pub fn sign_aged_token(
+        &self,
+        namespace: &str,
+        account: &str,
+        uid: &str,
+        age: SignedDuration,
+        left: SignedDuration,
+    ) -> Result<SignedToken> {
+        let (account, now) = (Account { namespace, name: account, uid }, Timestamp::now());
+        self.account_key.sign_between(&account, now - age, now + left)
+    }
+
     /// An HTTP client of the administrator, without `kube` in between.
     pub(super) fn admin_http(&self) -> Result<reqwest::Client> {
         let identity = self.layout.admin_identity();

@@ -34,9 +34,14 @@ impl ServiceAccountKey {
     /// A token as the API server's own. `lifetime` counts from now; a negative one makes a token that was issued an hour
     /// before its end and has expired.
     pub(super) fn sign(&self, account: &Account<'_>, now: Timestamp, lifetime: SignedDuration) -> Result<SignedToken> {
-        let id = uuid::Uuid::new_v4().to_string();
         let expires = now.checked_add(lifetime).context("the token's end")?;
         let issued = if expires > now { now } else { expires - SignedDuration::from_hours(1) };
+        self.sign_between(account, issued, expires)
+    }
+
+    /// A token that was issued and ends at these times.
+    pub(super) fn sign_between(&self, account: &Account<'_>, issued: Timestamp, expires: Timestamp) -> Result<SignedToken> {
+        let id = uuid::Uuid::new_v4().to_string();
         let header = json!({ "alg": "ES256", "kid": base64_url(sha256(self.pair.subject_public_key_info())) });
         let claims = json!({
             "aud": [ISSUER],

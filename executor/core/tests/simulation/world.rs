@@ -458,6 +458,7 @@ impl<'a> World<'a> {
         let seen = token.map(|token| ApprovalSeen {
             sha256: token.bundle.approval.bundle_sha256.clone(),
             expires_at: token.bundle.expires_at(),
+            install_id: token.bundle.approval.install_id,
             leftovers: 0,
         });
         self.state.as_ref().map(|state| platform_status(state, seen.as_ref(), self.at(self.skew)))

@@ -12,7 +12,7 @@ use agent_api::pending::{MAX_BYTES, PendingBundle};
 use agent_api::problem::Problem;
 use agent_api::strict_json::{self, StrictJsonError};
 
-use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+use crate::access_folder::{AccessFolder, AccessFolderError};
 use crate::error_code::{Code, Coded};
 use crate::terminal::chain;
 

@@ -16,9 +16,14 @@ const GRANT: &str = "clicklink clctl executor access grant --cluster, then click
 
 pub(super) async fn check(config: &Config, findings: &mut Findings) {
     match Access::of(config).connect().await {
-        Ok(Some(connection)) => rights(&connection, findings).await,
+        Ok(Some(accessed)) => {
+            rights(&accessed.connection, findings).await;
+            if let Some(end) = accessed.expires_at {
+                renewal(&accessed.connection, end, findings).await;
+            }
+        }
         Ok(None) => findings.warn("no access bundle _cluster: the executor cannot see the cluster, components stay unknown", GRANT),
-        Err(problem) => findings.fail(problem, GRANT),
+        Err(error) => findings.fail(chain(&error), GRANT),
     }
     platform(config, findings);
 }
@@ -49,6 +54,25 @@ async fn rights(connection: &Connection, findings: &mut Findings) {
         findings.pass("it may read all that is observed");
     } else {
         findings.fail(format!("it may not {}", lacking.join(", ")), "clicklink clctl executor access apply --cluster");
+    }
+}
+
+/// Whether the executor may keep its token from ending; in a pod the kubelet does that.
+async fn renewal(connection: &Connection, end: jiff::Timestamp, findings: &mut Findings) {
+    let user = match review::who_am_i(&connection.client).await {
+        Ok(user) => user,
+        // Whoever is not let in was told so before.
+        Err(_told) => return,
+    };
+    let Some((namespace, name)) = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':')) else { return };
+    let action = Action { verb: "create", resource: "serviceaccounts", subresource: "token", namespace, name, ..Action::default() };
+    match review::may_i(&connection.client, action).await {
+        Ok(true) => findings.pass(format!("its token is valid until {end}, and it may ask for the next one")),
+        Ok(false) => findings.warn(
+            format!("its token ends {end}, and it may not ask for the next one"),
+            "clicklink clctl executor access grant --cluster --force, then clicklink clctl executor access apply --cluster",
+        ),
+        Err(error) => findings.fail(chain(&error), "see that the API server answers SelfSubjectAccessReviews"),
     }
 }
 

@@ -29,10 +29,11 @@ pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
              clicklink clctl executor access apply --cluster"
                 .into(),
         ),
-        AccessState::Expired => {
+        // It renews its token long before; so late, something keeps it from that.
+        AccessState::Expiring | AccessState::Expired => {
             steps.push("renew the executor's access to the cluster: clicklink clctl executor access apply --cluster".into());
         }
-        AccessState::Ok | AccessState::Expiring => {}
+        AccessState::Ok => {}
     }
     steps
 }

@@ -19,9 +19,15 @@ async fn refused(path: &Path, what: &str) {
     let error = Journal::open(path, Site::default()).await.err().unwrap_or_else(|| panic!("{what}: it was taken"));
     assert!(matches!(error, JournalError::Damaged { .. }), "{what}: {error:?}");
     let text = error.to_string();
-    let told = [format!("journal {} is damaged: ", path.display()), format!("mv {0} {0}.damaged", path.display())];
+    let told = [format!("journal {} is damaged: ", path.display()), format!("mv {0}.damaged {0}.damaged-", path.display())];
     assert!(told.iter().all(|part| text.contains(part)), "{what}: {text}");
-    assert!(std::fs::read(path).unwrap() == before, "{what}: the file was changed");
+    // Not opened, and none begun, until a person has moved it away.
+    assert!(matches!(Journal::open(path, Site::default()).await.err(), Some(JournalError::KeptAside(_))), "{what}");
+    assert!(!path.exists(), "{what}: it was begun anew");
+    let aside = path.with_extension("db.damaged");
+    assert_eq!(aside.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(std::fs::read(aside.join("executor.db")).unwrap() == before, "{what}: the file was changed");
+    std::fs::remove_dir_all(aside).unwrap();
 }
 
 #[tokio::test]
@@ -72,6 +78,7 @@ async fn a_flipped_byte_never_changes_what_is_read() {
             }
         }
         let _ = std::fs::remove_file(path.with_extension("db-wal"));
+        let _ = std::fs::remove_dir_all(path.with_extension("db.damaged"));
     }
     assert!(found > 100, "{found} found, {harmless} harmless");
 }
@@ -93,6 +100,7 @@ async fn a_changed_row_is_named() {
         connection.close().await.unwrap();
         let error = Journal::open(&path, Site::default()).await.err().unwrap().to_string();
         assert!(error.contains(told), "{sql}: {error}");
+        std::fs::remove_dir_all(path.with_extension("db.damaged")).unwrap();
     }
 }
 

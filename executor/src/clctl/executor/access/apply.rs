@@ -114,7 +114,10 @@ impl Apply {
         if !self.shared.dry_run {
             in_force::wait(connection, &rendered.home).await?;
         }
-        self.apply_one(connection, &rendered.objects.last).await
+        for binding in &rendered.objects.last {
+            self.apply_one(connection, binding).await?;
+        }
+        Ok(())
     }
 
     async fn apply_one(&self, connection: &Connection, value: &Value) -> Result<(), ApplyError> {

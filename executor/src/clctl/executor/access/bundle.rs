@@ -10,12 +10,12 @@ use cluster::guard::{self, GuardError};
 
 use super::Shared;
 use super::objects::{self, Objects};
-use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+use crate::access_folder::{AccessFolder, AccessFolderError};
 use crate::clctl::namespace_prefix::{self, PrefixError};
 use crate::clctl::server::Server;
 use crate::error_code::{Code, Coded};
+use crate::observe::KUBECONFIG;
 
-const KUBECONFIG: &str = "kubeconfig";
 /// Largest file of the bundle.
 const MAX_BYTES: u64 = 256 << 10;
 

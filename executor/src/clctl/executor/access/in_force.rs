@@ -46,7 +46,7 @@ pub(super) async fn wait(connection: &Connection, home: &str) -> Result<(), InFo
     let forbidden = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicklink-probe", "namespace": home}});
     loop {
         // The group gives the right to try, since the account has none yet; the guard goes by the name.
-        let client = connection.impersonating(&account, &["system:masters"])?;
+        let client = connection.impersonating(&account, &["system:masters"], None)?;
         let how = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };
         match object::apply_over(&client, &forbidden, None, how).await {
             Err(error) if error.denied_by(PREFIX_GUARD) => return Ok(()),

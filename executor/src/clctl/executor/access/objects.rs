@@ -1,4 +1,4 @@
-//! The objects of the standing access, in the order in which they are applied: the binding that gives the rights comes last, so
+//! The objects of the standing access, in the order in which they are applied: the bindings that give the rights come last, so
 //! that a half-applied grant grants nothing.
 
 use agent_api::names::PCM_EXECUTOR;
@@ -9,13 +9,15 @@ use super::prefix_guard;
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// ClusterRole and binding.
 const CLUSTER_ROLE: &str = "pcm-executor-cluster";
+/// Role and binding in the account's namespace.
+const TOKEN_ROLE: &str = "pcm-executor-token";
 
 /// What is applied, and what is applied only once the guard is seen to deny.
 pub(super) struct Objects {
-    /// Namespace, account, role, guard.
+    /// Namespace, account, roles, guard.
     pub(super) before: Vec<Value>,
-    /// The binding.
-    pub(super) last: Value,
+    /// The bindings.
+    pub(super) last: [Value; 2],
 }
 
 /// All of it, for a service prefix and the account's namespace.
@@ -25,19 +27,28 @@ pub(super) fn objects(prefix: &str, home: &str) -> Objects {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}),
             json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_EXECUTOR, "namespace": home}}),
             cluster_role(),
+            token_role(home),
             prefix_guard::policy(prefix, home),
             prefix_guard::binding(),
         ],
-        last: json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": CLUSTER_ROLE},
-            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": CLUSTER_ROLE},
-            "subjects": [{"kind": "ServiceAccount", "name": PCM_EXECUTOR, "namespace": home}]}),
+        last: [
+            binding("RoleBinding", json!({"name": TOKEN_ROLE, "namespace": home}), home),
+            binding("ClusterRoleBinding", json!({"name": CLUSTER_ROLE}), home),
+        ],
     }
+}
+
+/// Binds the role of the same name to the account.
+fn binding(kind: &str, metadata: Value, home: &str) -> Value {
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": kind,
+        "roleRef": {"apiGroup": RBAC, "kind": kind.trim_end_matches("Binding"), "name": metadata["name"]},
+        "subjects": [{"kind": "ServiceAccount", "name": PCM_EXECUTOR, "namespace": home}], "metadata": metadata})
 }
 
 impl Objects {
     /// As YAML documents, for review.
     pub(super) fn yaml(&self) -> Result<String, serde_saphyr::ser_error::Error> {
-        let documents: Result<Vec<String>, _> = self.before.iter().chain([&self.last]).map(serde_saphyr::to_string).collect();
+        let documents: Result<Vec<String>, _> = self.before.iter().chain(&self.last).map(serde_saphyr::to_string).collect();
         Ok(documents?.iter().map(|document| format!("---\n{}\n", document.trim_end())).collect())
     }
 }
@@ -61,6 +72,12 @@ fn cluster_role() -> Value {
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRole", "metadata": {"name": CLUSTER_ROLE}, "rules": rules})
 }
 
+/// Asking for its own next token, and for nobody else's: a Role with the one name, so that not even its namesake elsewhere is meant.
+fn token_role(home: &str) -> Value {
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": TOKEN_ROLE, "namespace": home}, "rules": [
+        {"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": [PCM_EXECUTOR], "verbs": ["create"]}]})
+}
+
 /// The account's namespace that rendered YAML was made for.
 pub(super) fn home_in(yaml: &str) -> Option<String> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).ok()?;
@@ -77,9 +94,24 @@ mod tests {
         let objects = objects("ns-", "clicklink-system");
         let yaml = objects.yaml().unwrap();
         let read: Vec<Value> = serde_saphyr::from_multiple(&yaml).unwrap();
-        let made: Vec<Value> = objects.before.iter().chain([&objects.last]).cloned().collect();
+        let made: Vec<Value> = objects.before.iter().chain(&objects.last).cloned().collect();
         assert_eq!(read, made);
         assert_eq!(home_in(&yaml).as_deref(), Some("clicklink-system"));
+    }
+
+    #[test]
+    fn its_only_write_is_its_own_next_token_at_home() {
+        let objects = objects("ns-", "home");
+        let roles: Vec<&Value> = objects.before.iter().filter(|object| object["kind"] == "Role").collect();
+        let [role] = roles.as_slice() else { panic!("{roles:?}") };
+        assert_eq!(role["metadata"]["namespace"], "home");
+        assert_eq!(
+            role["rules"],
+            json!([{"apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["pcm-executor"], "verbs": ["create"]}])
+        );
+        let [own, cluster] = &objects.last;
+        assert_eq!((&own["kind"], &own["roleRef"]["kind"], &own["metadata"]), (&json!("RoleBinding"), &json!("Role"), &role["metadata"]));
+        assert_eq!((&cluster["kind"], &cluster["roleRef"]["kind"]), (&json!("ClusterRoleBinding"), &json!("ClusterRole")));
     }
 
     #[test]

@@ -70,6 +70,18 @@ mod tests {
     }
 
     #[test]
+    fn of_all_tokens_at_home_its_own_is_admitted() {
+        for home in [HOME_NAMESPACE_VM, "clicklink"] {
+            let expression = expression("ns-", home);
+            let own = format!(
+                "variables.place == '{home}' && ((variables.target == '/serviceaccounts/token' && variables.called == 'pcm-executor')"
+            );
+            assert!(expression.contains(&own), "{expression}");
+            assert_eq!(expression.matches("/serviceaccounts/token").count(), 1, "{expression}");
+        }
+    }
+
+    #[test]
     fn names_are_filled_in() {
         let policy = policy("svc-", "clicklink");
         let who = "request.userInfo.username == 'system:serviceaccount:clicklink:pcm-executor'";

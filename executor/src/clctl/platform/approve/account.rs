@@ -1,24 +1,14 @@
 //! ServiceAccount `pcm-platform`: its annotations say which bundle is approved, by whom and until when.
 
-use agent_api::digest::Sha256;
 use agent_api::keys;
 use agent_api::name::InstallId;
 use agent_api::names::{FIELD_MANAGER_APPROVE, PCM_PLATFORM};
+use agent_api::platform_approval::PlatformApprovalSpec;
 use cluster::object::{self, Apply};
 use cluster::{Client, ClusterError};
 use serde_json::{Value, json};
 
 use super::{MANAGED_BY_APPROVE, OWN_LABEL};
-
-/// What an approval says on the account.
-pub(super) struct Stamp<'a> {
-    pub(super) bundle: &'a Sha256,
-    pub(super) workload: &'a Sha256,
-    pub(super) approved_by: &'a str,
-    pub(super) approved_at: jiff::Timestamp,
-    pub(super) expires_at: jiff::Timestamp,
-    pub(super) install_id: InstallId,
-}
 
 /// Makes the account where it is missing, without any annotation; answers with its install id where it has one.
 ///
@@ -35,10 +25,10 @@ pub(super) async fn ensure(client: &Client, home: &str) -> Result<Option<Install
 }
 
 /// Writes the annotations. The account is wholly ours: it is put whole, so that nobody's annotation stands in the way.
-pub(super) async fn annotate(client: &Client, home: &str, stamp: &Stamp<'_>) -> Result<(), ClusterError> {
+pub(super) async fn annotate(client: &Client, home: &str, approval: &PlatformApprovalSpec) -> Result<(), ClusterError> {
     let annotations = json!({
-        keys::BUNDLE_SHA256: stamp.bundle, keys::WORKLOAD_SHA256: stamp.workload, keys::APPROVED_BY: stamp.approved_by,
-        keys::APPROVED_AT: stamp.approved_at, keys::EXPIRES_AT: stamp.expires_at, keys::INSTALL_ID: stamp.install_id,
+        keys::BUNDLE_SHA256: approval.sha256, keys::WORKLOAD_SHA256: approval.workload_sha256, keys::APPROVED_BY: approval.approved_by,
+        keys::APPROVED_AT: approval.approved_at, keys::EXPIRES_AT: approval.expires_at, keys::INSTALL_ID: approval.install_id,
     });
     object::replace(client, &account(home, annotations), FIELD_MANAGER_APPROVE).await.map(drop)
 }

@@ -5,12 +5,15 @@ use std::time::Duration;
 use agent_api::approval::Approval;
 use agent_api::name::InstallId;
 use agent_api::names::PCM_PLATFORM;
+use agent_api::platform_approval::PlatformApprovalSpec;
 use cluster::{review, token};
 
-use super::account::{self, Stamp};
-use super::token_bundle::Target;
-use super::{ApproveError, Approved, grants, other_rights, permissions, probe};
+use super::probe::Probe;
+use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, record};
 use crate::terminal::{data, talk};
+
+/// How the API server names a ServiceAccount token to admission, before its `jti`.
+const TOKEN_ID: &str = "JTI=";
 
 impl Approved {
     /// Applies, grants, delivers, and says so.
@@ -24,42 +27,67 @@ impl Approved {
         permissions::home(client, home).await?;
         permissions::apply(client, judged, bundle.sha256()).await?;
 
-        talk("Granting rights under the scope guard …");
+        talk("Pinning what was approved …");
+        let pins = pins::make(client, judged.workload()).await?;
         let kept = account::ensure(client, home).await?;
-        grants::prepare(client, manifest, judged.workload(), home).await?;
-        probe::probe(&self.connection, manifest, judged.workload(), home).await?;
-        other_rights::check(client, home).await?;
-
+        let former = record::current(client, home).await?;
         let now = seconds(jiff::Timestamp::now());
-        let workload = judged.workload_sha256();
         let approved_by = review::who_am_i(client).await?;
-        let asked = now + ttl;
-        let mut stamp = Stamp {
-            bundle: bundle.sha256(),
-            workload: &workload,
-            approved_by: &approved_by,
+        let mut spec = PlatformApprovalSpec {
+            sha256: bundle.sha256().clone(),
+            workload_sha256: judged.workload_sha256(),
+            approved_by,
             approved_at: now,
-            expires_at: asked,
-            install_id: kept.unwrap_or_else(|| InstallId(uuid::Uuid::now_v7())),
+            expires_at: now + ttl,
+            install_id: kept.or(former.as_ref().map(|former| former.install_id)).unwrap_or_else(|| InstallId(uuid::Uuid::now_v7())),
+            objects: u32::try_from(judged.workload().len()).unwrap_or(u32::MAX),
+            credentials: vec![format!("probe={}", uuid::Uuid::new_v4())],
+            workloads: pins.workloads.clone(),
         };
-        account::annotate(client, home, &stamp).await?;
+        let probe = spec.credentials.concat();
+        grants::define(client).await?;
+        grants::roles(client, manifest, judged.workload(), home).await?;
+        if let Some(former) = former {
+            record::keep(client, home, &former).await?;
+            if former.sha256 == spec.sha256 && former.workload_sha256 == spec.workload_sha256 {
+                // The token at hand may go on until the new one is.
+                spec.credentials.extend(former.credentials.into_iter().filter(|id| id.starts_with(TOKEN_ID)));
+            }
+        }
+        record::put(client, home, &spec, pins.secrets()).await?;
+        grants::guard(client, manifest, home).await?;
+
+        talk("Seeing the guards at work …");
+        let seen = Probe { connection: &self.connection, home, credential: &probe, manifest, workload: judged.workload() };
+        seen.run().await?;
+        for binding in other_rights::check(client, home).await? {
+            talk(format_args!("  note: {binding}"));
+        }
+
+        talk("Giving the rights, and the token …");
+        record::holds(client, home, &probe).await?;
+        account::annotate(client, home, &spec).await?;
         grants::bind(client, manifest, home).await?;
         for removed in grants::remove_former(client, manifest).await? {
             talk(format_args!("  removed: {removed}"));
         }
-
         let (token, granted) = token::request(client, home, PCM_PLATFORM, ttl).await?;
         let granted = seconds(granted);
-        if granted != asked {
-            stamp.expires_at = granted;
-            account::annotate(client, home, &stamp).await?;
-        }
+        let id =
+            token::claims(&token).ok().and_then(|claims| claims.id).map(|id| format!("{TOKEN_ID}{id}")).ok_or(ApproveError::NoTokenId)?;
+        spec.expires_at = granted;
+        record::amend(client, home, &probe, |current| {
+            current.credentials.push(id.clone());
+            current.expires_at = granted;
+        })
+        .await?;
+        account::annotate(client, home, &spec).await?;
         let approval = Approval {
-            bundle_sha256: bundle.sha256().clone(),
-            workload_sha256: workload.clone(),
+            bundle_sha256: spec.sha256,
+            workload_sha256: spec.workload_sha256,
             cluster_uid: self.cluster_uid.clone(),
-            install_id: stamp.install_id,
-            approved_by: approved_by.clone(),
+            install_id: spec.install_id,
+            approved_by: spec.approved_by,
             approved_at: now,
             expires_at: granted,
             home_namespace: home.to_owned(),
@@ -70,6 +98,8 @@ impl Approved {
         if let Some(warning) = self.target.deliver(client, &token, &self.server, &approval).await? {
             talk(format_args!("warning: {warning}"));
         }
+        // From here on no other token of the account can write.
+        record::amend(client, home, &id, |current| current.credentials.retain(|known| *known == id)).await?;
         self.close(granted);
         Ok(())
     }

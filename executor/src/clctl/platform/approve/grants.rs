@@ -1,24 +1,38 @@
-//! The account's own rights, in an order that never gives more than is guarded: roles and scope guard first, bindings after the
+//! The account's own rights, in an order that never gives more than is guarded: roles and policies first, bindings after the
 //! probe, and last the removal of what the former bundle's namespaces had.
 
 use agent_api::manifest::Manifest;
 use agent_api::names::{FIELD_MANAGER_APPROVE, PCM_PLATFORM};
 use agent_api::object::RenderedObject;
-use cluster::object::{self, Apply};
+use cluster::object::{self, Apply, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::Value;
 
-use super::{MANAGED_BY_APPROVE, OWN_LABEL, roles, scope_guard};
+use super::permissions::{self, PermissionsError};
+use super::{MANAGED_BY_APPROVE, OWN_LABEL, policy, roles, scope_guard};
 
 const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 
-/// Roles without bindings, and the scope guard.
-pub(super) async fn prepare(client: &Client, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ClusterError> {
+/// The definition of an approval, until it is served.
+pub(super) async fn define(client: &Client) -> Result<(), PermissionsError> {
+    let definition = policy::definition();
+    object::replace(client, &definition, FIELD_MANAGER_APPROVE).await?;
+    permissions::established(client, &[definition]).await
+}
+
+/// Roles without bindings.
+pub(super) async fn roles(client: &Client, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ClusterError> {
     let mut objects = roles::roles(manifest, workload);
-    objects.push(roles::cluster_role());
-    apply(client, &objects).await?;
-    // Replaced, not applied: a condition or selector that somebody added would open the guard.
-    for object in [scope_guard::policy(manifest, home), scope_guard::binding()] {
+    objects.extend([roles::cluster_role(), roles::approval_role(home)]);
+    apply(client, &objects).await
+}
+
+/// The policies. Replaced, not applied: a condition or selector that somebody added would open them.
+pub(super) async fn guard(client: &Client, manifest: &Manifest, home: &str) -> Result<(), ClusterError> {
+    let namespaces = manifest.namespaces.iter().map(agent_api::name::DnsLabel::as_str);
+    let mut objects = vec![scope_guard::policy(manifest, home), scope_guard::binding()];
+    objects.extend(policy::policies(namespaces, home));
+    for object in objects {
         object::replace(client, &object, FIELD_MANAGER_APPROVE).await?;
     }
     Ok(())
@@ -27,7 +41,7 @@ pub(super) async fn prepare(client: &Client, manifest: &Manifest, workload: &[Re
 /// The bindings: from here on the account has its rights.
 pub(super) async fn bind(client: &Client, manifest: &Manifest, home: &str) -> Result<(), ClusterError> {
     let mut objects = roles::role_bindings(manifest, home);
-    objects.push(roles::cluster_role_binding(home));
+    objects.extend([roles::cluster_role_binding(home), roles::approval_role_binding(home)]);
     apply(client, &objects).await
 }
 
@@ -38,7 +52,7 @@ pub(super) async fn remove_former(client: &Client, manifest: &Manifest) -> Resul
         let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
         let live = object::list(client, "rbac.authorization.k8s.io/v1", kind, None, Some(&selector)).await?;
         for former in live.iter().filter(|object| is_former(object, manifest)) {
-            if object::delete(client, former).await? {
+            if object::delete(client, former, Propagation::Background).await? {
                 removed.push(agent_api::object::ObjectKey::of(former).to_string());
             }
         }

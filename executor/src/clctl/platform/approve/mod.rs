@@ -9,9 +9,10 @@ mod grant;
 mod grants;
 mod live;
 mod other_rights;
-mod pending;
 mod permissions;
+mod pins;
 mod plan;
+pub(super) mod policy;
 mod preview;
 mod probe;
 mod rendering;
@@ -19,52 +20,41 @@ mod rights;
 mod roles;
 mod scope_guard;
 mod show;
-mod token_bundle;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use agent_api::names::{HOME_NAMESPACE_VM, PLATFORM_BUNDLE_SECRET};
 use clap::{Args, ValueEnum};
-use cluster::connect::{self, ConnectError, Connection};
+use cluster::connect::{ConnectError, Connection};
 use cluster::{ClusterError, inventory};
 use executor_core::bundle::Scope;
 
-use self::pending::{Pending, Source};
 use self::plan::{BundleHeading, ClusterHeading, Plan};
 use self::rendering::Rendering;
-use self::token_bundle::Target;
+use super::arguments::{Person, Place};
+use super::pending::{self, Pending};
+use super::token_bundle::{self, Target};
+use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
 use crate::clctl::{namespace_prefix, question, ttl};
-use crate::config::ACCESS_DIR;
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
-
-/// Label on what `approve` makes for the account itself.
-const OWN_LABEL: &str = agent_api::keys::MANAGED_BY;
-/// Its value; a chart's objects never have it, since rendering sets theirs.
-const MANAGED_BY_APPROVE: &str = "approve";
-/// The executor's local API.
-const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:9999";
-/// Namespace that the connector's chart is installed in unless told otherwise; only for the command that is printed.
-const DEFAULT_CONNECTOR_NAMESPACE: &str = "clicklink";
 
 /// Arguments.
 #[derive(Args)]
 pub(crate) struct Approve {
+    /// Take the approval that holds back: the executor's rights, its token and its account go.
+    #[arg(long, conflicts_with_all = ["bundle", "endpoint", "detailed_exitcode", "ttl", "server", "ca_data"])]
+    revoke: bool,
     /// Render and show the plan; change nothing.
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: exit with 2 where something would change.
     #[arg(long, requires = "dry_run")]
     detailed_exitcode: bool,
-    /// Context of your kubeconfig: a name, or a pattern with * that fits one.
-    #[arg(long, env = "CLCTL_CONTEXT")]
-    context: Option<String>,
-    /// Your kubeconfig (default: KUBECONFIG, else ~/.kube/config).
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    person: Person,
     /// How long the executor may apply the workload half; at least 10m.
     #[arg(long, default_value = "2h", value_parser = ttl::parse)]
     ttl: Duration,
@@ -74,18 +64,11 @@ pub(crate) struct Approve {
     /// Take the manifest from this file instead of the staged bundle.
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
-    /// The executor's access folder.
-    #[arg(long, value_name = "DIR", default_value = ACCESS_DIR, env = "CLCTL_EXECUTOR_OUTPUT_DIR")]
-    output_dir: PathBuf,
+    #[command(flatten)]
+    place: Place,
     /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
     #[arg(long, value_name = "URL")]
     endpoint: Option<String>,
-    /// Kubernetes: deliver the token bundle as a Secret in this namespace, the connector's.
-    #[arg(long, value_name = "NAMESPACE")]
-    secret_namespace: Option<agent_api::name::DnsLabel>,
-    /// Name of that Secret.
-    #[arg(long, value_name = "NAME", default_value = PLATFORM_BUNDLE_SECRET)]
-    secret_name: String,
     /// Registry credentials: a docker config.json, of which `auths` is read (default: ~/.docker/config.json where it is there).
     #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
@@ -123,6 +106,8 @@ enum ApproveError {
     #[error(transparent)]
     Pending(#[from] pending::PendingError),
     #[error(transparent)]
+    Revoke(#[from] revoke::RevokeError),
+    #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -139,6 +124,12 @@ enum ApproveError {
     #[error(transparent)]
     Permissions(#[from] permissions::PermissionsError),
     #[error(transparent)]
+    Pin(#[from] pins::PinError),
+    #[error(transparent)]
+    Record(#[from] record::RecordError),
+    #[error("the API server's token has no id (`jti`), so that an approval cannot name it: Kubernetes gives one from 1.30 on")]
+    NoTokenId,
+    #[error(transparent)]
     Probe(#[from] probe::ProbeError),
     #[error(transparent)]
     OtherRights(#[from] other_rights::OtherRightsError),
@@ -153,17 +144,21 @@ impl Coded for ApproveError {
         match self {
             Self::Prefix(error) => error.code(),
             Self::Pending(error) => error.code(),
+            Self::Revoke(error) => error.code(),
             Self::Connect(error) => error.code(),
             Self::Cluster(error) => error.code(),
             Self::Server(error) => error.code(),
             Self::Rendering(error) => error.code(),
             Self::Preview(error) => error.code(),
             Self::Permissions(error) => error.code(),
+            Self::Pin(error) => error.code(),
+            Self::Record(error) => error.code(),
             Self::Probe(error) => error.code(),
             Self::OtherRights(error) => error.code(),
             Self::Deliver(error) => error.code(),
             Self::OtherCluster { .. } => Code::OtherCluster,
             Self::NotAgreed => Code::NotApproved,
+            Self::NoTokenId => Code::KubernetesTooOld,
             Self::Encode(_) => Code::Internal,
         }
     }
@@ -172,17 +167,20 @@ impl Coded for ApproveError {
         match self {
             Self::Prefix(error) => error.hints(),
             Self::Pending(error) => error.hints(),
+            Self::Revoke(error) => error.hints(),
             Self::Connect(error) => error.hints(),
             Self::Cluster(error) => error.hints(),
             Self::Server(error) => error.hints(),
             Self::Rendering(error) => error.hints(),
             Self::Preview(error) => error.hints(),
             Self::Permissions(error) => error.hints(),
+            Self::Pin(error) => error.hints(),
+            Self::Record(error) => error.hints(),
             Self::Probe(error) => error.hints(),
             Self::OtherRights(error) => error.hints(),
             Self::Deliver(error) => error.hints(),
             Self::OtherCluster { .. } => vec!["see the contexts: kubectl config get-contexts".into()],
-            Self::NotAgreed | Self::Encode(_) => Vec::new(),
+            Self::NotAgreed | Self::NoTokenId | Self::Encode(_) => Vec::new(),
         }
     }
 }
@@ -196,12 +194,14 @@ impl Approve {
     }
 
     async fn approve(&self) -> Result<ExitCode, ApproveError> {
+        let (home, target) = (self.place.home(), self.place.target());
+        if self.revoke {
+            return Ok(revoke::revoke(&self.person.connect().await?, home, &target, self.dry_run).await?);
+        }
         let prefix = namespace_prefix::read(self.config.as_deref())?;
-        let home = self.secret_namespace.as_ref().map_or(HOME_NAMESPACE_VM, |namespace| namespace.as_str());
-        let target = self.target();
         target.check()?;
-        let pending = pending::take(&self.source()).await?;
-        let connection = connect::person(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let pending = pending::take(&self.place.source(self.bundle.as_deref(), self.endpoint.as_deref())).await?;
+        let connection = self.person.connect().await?;
         let cluster = heading(&connection, &pending).await?;
         let server = token_bundle::resolve(&connection, &target, home, self.server.as_deref(), self.ca_data.as_deref()).await?;
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
@@ -223,25 +223,6 @@ impl Approve {
         let approval = Approved { connection, pending, rendering, server, target, home: home.to_owned(), cluster_uid };
         approval.grant(self.ttl).await?;
         Ok(ExitCode::SUCCESS)
-    }
-
-    fn source(&self) -> Source {
-        match (&self.bundle, &self.endpoint, &self.secret_namespace) {
-            (Some(file), _, _) => Source::File(file.clone()),
-            (None, None, None) => Source::Staged(self.output_dir.clone()),
-            // The variable gives an address and does not decide whether the local API is asked.
-            (None, endpoint, namespace) => Source::LocalApi {
-                endpoint: endpoint.clone().or_else(|| std::env::var("CLCTL_ENDPOINT").ok()).unwrap_or_else(|| DEFAULT_ENDPOINT.into()),
-                namespace: namespace.as_ref().map_or_else(|| DEFAULT_CONNECTOR_NAMESPACE.to_owned(), ToString::to_string),
-            },
-        }
-    }
-
-    fn target(&self) -> Target {
-        match &self.secret_namespace {
-            Some(namespace) => Target::Secret { namespace: namespace.to_string(), name: self.secret_name.clone() },
-            None => Target::Folder(self.output_dir.clone()),
-        }
     }
 
     /// The file that was named, or docker's own where it is there.

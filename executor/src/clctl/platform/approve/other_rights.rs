@@ -1,11 +1,16 @@
-//! Whether the account has, from anybody, rights that lead round its guard: asked of all authorizers before it is given any.
+//! Whether the account has, from anybody, rights that lead round its guard, before it is given any.
 //!
-//! The scope guard goes by the account's name, so that a right to act as another, to mint tokens or to write roles is not bounded by
-//! it. Bindings to groups that hold every account, and authorizers other than RBAC, are caught here.
+//! The policies go by the account's name, so that a right to act as another, to mint tokens or to write roles is not bounded by them.
+//! Bindings that name the account, or all accounts of its home, are read one by one; groups that hold every account, and authorizers
+//! other than RBAC, are caught by asking.
 
-use agent_api::names::PCM_PLATFORM;
+use agent_api::names::{APPROVAL_ROLE, PCM_PLATFORM};
+use agent_api::object::ObjectKey;
 use cluster::review::{self, Action};
-use cluster::{Client, ClusterError};
+use cluster::{Client, ClusterError, object};
+use serde_json::{Value, json};
+
+use super::{MANAGED_BY_APPROVE, OWN_LABEL};
 
 use crate::error_code::{Code, Coded};
 
@@ -26,6 +31,10 @@ const FORBIDDEN: [(&str, &str, &str, &str); 13] = [
     ("delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", ""),
 ];
 
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+/// Verbs that only look; of Secrets they are refused too.
+const LOOKING: [&str; 3] = ["get", "list", "watch"];
+
 /// What was found.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OtherRightsError {
@@ -41,6 +50,12 @@ pub(super) enum OtherRightsError {
         /// Verb and resource of each.
         rights: Vec<String>,
     },
+    /// Bindings that somebody made.
+    #[error("{}; no right was given: take them back", bindings.join("; "))]
+    Bound {
+        /// Each, with the right that it may not give.
+        bindings: Vec<String>,
+    },
     /// The question failed.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -49,7 +64,7 @@ pub(super) enum OtherRightsError {
 impl Coded for OtherRightsError {
     fn code(&self) -> Code {
         match self {
-            Self::Found { .. } => Code::OtherRights,
+            Self::Found { .. } | Self::Bound { .. } => Code::OtherRights,
             Self::Cluster(error) => error.code(),
         }
     }
@@ -57,14 +72,15 @@ impl Coded for OtherRightsError {
     fn hints(&self) -> Vec<String> {
         match self {
             // The command to run stands in the message.
-            Self::Found { .. } => Vec::new(),
+            Self::Found { .. } | Self::Bound { .. } => Vec::new(),
             Self::Cluster(error) => error.hints(),
         }
     }
 }
 
-/// Asks for each of them, cluster-wide.
-pub(super) async fn check(client: &Client, home: &str) -> Result<(), OtherRightsError> {
+/// Looks and asks; answers with the bindings that give only rights to look, for the person to know.
+pub(super) async fn check(client: &Client, home: &str) -> Result<Vec<String>, OtherRightsError> {
+    let harmless = bindings(client, home).await?;
     let account = format!("system:serviceaccount:{home}:{PCM_PLATFORM}");
     let groups = [format!("system:serviceaccounts:{home}"), "system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
     let mut rights = Vec::new();
@@ -75,5 +91,103 @@ pub(super) async fn check(client: &Client, home: &str) -> Result<(), OtherRights
             rights.push(format!("{verb} {resource}{slash}{subresource}"));
         }
     }
-    if rights.is_empty() { Ok(()) } else { Err(OtherRightsError::Found { account, rights }) }
+    if rights.is_empty() { Ok(harmless) } else { Err(OtherRightsError::Found { account, rights }) }
+}
+
+async fn bindings(client: &Client, home: &str) -> Result<Vec<String>, OtherRightsError> {
+    let (mut harmless, mut refused) = (Vec::new(), Vec::new());
+    for kind in ["RoleBinding", "ClusterRoleBinding"] {
+        for binding in object::list(client, RBAC, kind, None, None).await? {
+            if is_ours(&binding) || !names_account(&binding, home) {
+                continue;
+            }
+            let key = ObjectKey::of(&binding);
+            let (role, rules) = role(client, &binding).await?;
+            match rules.iter().find_map(dangerous) {
+                Some(right) => refused.push(format!("{key} gives {PCM_PLATFORM} {role}, which may {right}")),
+                None => harmless.push(format!("{key} gives {PCM_PLATFORM} {role}, which may only look")),
+            }
+        }
+    }
+    if refused.is_empty() { Ok(harmless) } else { Err(OtherRightsError::Bound { bindings: refused }) }
+}
+
+/// One that `approve` makes: it is put right before it counts, or removed.
+fn is_ours(binding: &Value) -> bool {
+    let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let label = binding.get("metadata").and_then(|metadata| metadata.get("labels")?.get(OWN_LABEL)?.as_str());
+    label == Some(MANAGED_BY_APPROVE)
+        && [PCM_PLATFORM, APPROVAL_ROLE].contains(&text("/metadata/name"))
+        && text("/roleRef/name") == text("/metadata/name")
+}
+
+/// Whether a subject is the account, under any of its names, or all accounts of its home.
+fn names_account(binding: &Value, home: &str) -> bool {
+    let subjects = binding.get("subjects").and_then(Value::as_array).into_iter().flatten();
+    subjects.into_iter().any(|subject| {
+        let text = |field: &str| subject.get(field).and_then(Value::as_str).unwrap_or_default();
+        match text("kind") {
+            "ServiceAccount" => text("name") == PCM_PLATFORM && text("namespace") == home,
+            "User" => text("name") == format!("system:serviceaccount:{home}:{PCM_PLATFORM}"),
+            "Group" => text("name") == format!("system:serviceaccounts:{home}"),
+            _ => false,
+        }
+    })
+}
+
+/// What a binding refers to, and its rules; none for a role that is not there.
+async fn role(client: &Client, binding: &Value) -> Result<(String, Vec<Value>), ClusterError> {
+    let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let role = json!({"apiVersion": RBAC, "kind": text("/roleRef/kind"),
+        "metadata": {"name": text("/roleRef/name"), "namespace": if text("/roleRef/kind") == "Role" { text("/metadata/namespace") } else { "" }}});
+    let live = object::get(client, &role).await?.unwrap_or_default();
+    let rules = live.get("rules").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok((format!("{} {}", text("/roleRef/kind"), text("/roleRef/name")), rules))
+}
+
+/// The first right of a rule that is more than looking, or looks at Secrets.
+fn dangerous(rule: &Value) -> Option<String> {
+    let list = |field: &str| rule.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+    let (verbs, resources) = (list("verbs"), list("resources"));
+    let secrets = resources.iter().any(|resource| matches!(*resource, "secrets" | "*"));
+    let verb = verbs.iter().find(|verb| !LOOKING.contains(verb) || secrets)?;
+    let resource = resources.iter().find(|resource| !secrets || matches!(**resource, "secrets" | "*")).copied();
+    Some(format!("{verb} {}", resource.unwrap_or("what is no resource")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_looking_at_what_is_no_secret_is_harmless() {
+        let rule = |verbs: Value, resources: Value| dangerous(&json!({"apiGroups": [""], "verbs": verbs, "resources": resources}));
+        assert_eq!(rule(json!(["get", "list", "watch"]), json!(["pods", "configmaps"])), None);
+        assert_eq!(rule(json!(["get"]), json!(["pods", "secrets"])).as_deref(), Some("get secrets"));
+        assert_eq!(rule(json!(["watch"]), json!(["*"])).as_deref(), Some("watch *"));
+        assert_eq!(rule(json!(["get", "create"]), json!(["pods/exec"])).as_deref(), Some("create pods/exec"));
+        assert_eq!(rule(json!(["*"]), json!(["pods"])).as_deref(), Some("* pods"));
+        assert_eq!(rule(json!(["impersonate"]), json!(["users"])).as_deref(), Some("impersonate users"));
+        assert_eq!(dangerous(&json!({"nonResourceURLs": ["/metrics"], "verbs": ["get"]})), None);
+    }
+
+    #[test]
+    fn the_account_is_known_by_all_its_names() {
+        let binding = |subject: Value| json!({"subjects": [{"kind": "User", "name": "jo"}, subject]});
+        for subject in [
+            json!({"kind": "ServiceAccount", "name": "pcm-platform", "namespace": "home"}),
+            json!({"kind": "User", "name": "system:serviceaccount:home:pcm-platform"}),
+            json!({"kind": "Group", "name": "system:serviceaccounts:home"}),
+        ] {
+            assert!(names_account(&binding(subject.clone()), "home"), "{subject}");
+            assert!(!names_account(&binding(subject.clone()), "other"), "{subject}");
+        }
+        assert!(!names_account(&json!({}), "home"));
+    }
+
+    #[test]
+    fn a_binding_of_our_name_with_another_role_is_not_ours() {
+        let binding = |role: &str| json!({"metadata": {"name": "pcm-platform", "labels": {OWN_LABEL: MANAGED_BY_APPROVE}}, "roleRef": {"name": role}});
+        assert!(is_ours(&binding("pcm-platform")) && !is_ours(&binding("cluster-admin")));
+    }
 }

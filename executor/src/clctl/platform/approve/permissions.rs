@@ -94,7 +94,8 @@ pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> 
     Ok(())
 }
 
-async fn established(client: &Client, definitions: &[Value]) -> Result<(), PermissionsError> {
+/// Waits until definitions are established.
+pub(super) async fn established(client: &Client, definitions: &[Value]) -> Result<(), PermissionsError> {
     let waiting = |key: &ObjectKey, news: &str| {
         if news != "ready" {
             talk(format_args!("  {key}: {news}"));

@@ -22,6 +22,9 @@ use crate::error_code::{Code, Coded};
 /// Requests side by side.
 const PARALLEL: usize = 8;
 
+/// The API server's words where a policy's parameter is not there.
+const NO_PARAMETER: &str = "no params found for policy binding";
+
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PreviewError {
@@ -43,6 +46,12 @@ impl Coded for PreviewError {
 
     fn hints(&self) -> Vec<String> {
         match self {
+            Self::Refused(errors) if errors.iter().any(|error| error.to_string().contains(NO_PARAMETER)) => {
+                vec![
+                    "PlatformApproval `current` was removed; put an ended one in its place: clicklink clctl platform approve --revoke"
+                        .into(),
+                ]
+            }
             Self::Refused(_) => Vec::new(),
             Self::Cluster(error) => error.hints(),
         }

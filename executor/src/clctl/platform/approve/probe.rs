@@ -1,12 +1,13 @@
-//! Seeing the scope guard at work before any right is given: as the account, in a dry run, on fresh connections.
+//! Seeing the policies at work before any right is given: as the account, in a dry run, on fresh connections.
 //!
-//! A new policy is in force a moment after it is written, later on a second API server; admission fails open until then. So one
-//! write that only the guard denies must be denied by its name, and the whole workload half must be accepted.
+//! A new policy, and a new approval, is in force a moment after it is written, later on a second API server; admission fails open until
+//! then. So for each policy one write that only it denies must be denied by its name, and the whole workload half must be accepted.
 
 use std::time::Duration;
 
+use agent_api::keys;
 use agent_api::manifest::Manifest;
-use agent_api::names::{FIELD_MANAGER_EXECUTOR, PCM_PLATFORM, SCOPE_GUARD};
+use agent_api::names::{APPROVED_POLICY, APPROVED_SECRETS_POLICY, FIELD_MANAGER_EXECUTOR, PCM_PLATFORM, PLATFORM_POLICIES, SCOPE_GUARD};
 use agent_api::object::RenderedObject;
 use cluster::connect::{ConnectError, Connection};
 use cluster::object::{self, Apply};
@@ -17,8 +18,10 @@ use tokio::time::Instant;
 
 use crate::error_code::{Code, Coded};
 
-/// How long a policy may take until it is in force.
-const IN_FORCE: Duration = Duration::from_secs(5);
+/// How long a policy or an approval may take until it is in force; longest where their kind was only just defined.
+const IN_FORCE: Duration = Duration::from_secs(30);
+/// Denials that prove that a policy is in force.
+const IN_A_ROW: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(200);
 /// Requests side by side.
 const PARALLEL: usize = 8;
@@ -29,12 +32,12 @@ pub(super) enum ProbeError {
     /// No connection as the account.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The guard lets pass what it must deny.
-    #[error("the admission policy {SCOPE_GUARD} does not deny a forbidden write after {} s; no right was given", IN_FORCE.as_secs())]
-    NotInForce,
-    /// The forbidden write failed, but not by the guard.
-    #[error("the admission policy {SCOPE_GUARD} could not be seen to deny; no right was given: {0}")]
-    Other(#[source] ClusterError),
+    /// A policy lets pass what it must deny.
+    #[error("the admission policy {0} does not deny a forbidden write after {seconds} s; no right was given", seconds = IN_FORCE.as_secs())]
+    NotInForce(&'static str),
+    /// The forbidden write failed, but not by the policy.
+    #[error("the admission policy {0} could not be seen to deny; no right was given: {1}")]
+    Other(&'static str, #[source] ClusterError),
     /// What the executor is to apply is denied.
     #[error("an object of the workload half would not be accepted from {PCM_PLATFORM}; no right was given: {0}")]
     Workload(#[source] ClusterError),
@@ -44,8 +47,8 @@ impl Coded for ProbeError {
     fn code(&self) -> Code {
         match self {
             Self::Connect(error) => error.code(),
-            Self::NotInForce => Code::GuardNotInForce,
-            Self::Other(_) => Code::GuardUnclear,
+            Self::NotInForce(_) => Code::GuardNotInForce,
+            Self::Other(..) => Code::GuardUnclear,
             Self::Workload(_) => Code::WorkloadDenied,
         }
     }
@@ -53,52 +56,99 @@ impl Coded for ProbeError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Connect(error) => error.hints(),
-            Self::NotInForce => Vec::new(),
-            Self::Other(source) | Self::Workload(source) => source.hints(),
+            Self::NotInForce(_) => Vec::new(),
+            Self::Other(_, source) | Self::Workload(source) => source.hints(),
         }
     }
 }
 
 const DRY: Apply = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };
 
-/// Probes until everything is as it must be, or for [`IN_FORCE`].
-pub(super) async fn probe(connection: &Connection, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ProbeError> {
-    let deadline = Instant::now() + IN_FORCE;
-    let forbidden = forbidden(manifest);
-    loop {
-        match object::apply_over(&as_account(connection, home)?, &forbidden, None, DRY).await {
-            Err(error) if error.denied_by(SCOPE_GUARD) => break,
-            Ok(_) if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
-            Ok(_) => return Err(ProbeError::NotInForce),
-            Err(error) => return Err(ProbeError::Other(error)),
-        }
-    }
-    let client = as_account(connection, home)?;
-    stream::iter(workload.iter().map(|rendered| accepted(&client, &rendered.object, deadline)))
-        .buffer_unordered(PARALLEL)
-        .try_collect::<Vec<()>>()
-        .await
-        .map(drop)
-        .map_err(ProbeError::Workload)
+/// What is tried, and as whom.
+pub(super) struct Probe<'a> {
+    /// The person's connection.
+    pub(super) connection: &'a Connection,
+    /// Home namespace of the account.
+    pub(super) home: &'a str,
+    /// A credential that the approval knows for this purpose.
+    pub(super) credential: &'a str,
+    /// The bundle's manifest.
+    pub(super) manifest: &'a Manifest,
+    /// Its workload half.
+    pub(super) workload: &'a [RenderedObject],
 }
 
-/// A denial by the guard may be by its former version.
+impl Probe<'_> {
+    /// Probes until everything is as it must be, or for [`IN_FORCE`].
+    pub(super) async fn run(&self) -> Result<(), ProbeError> {
+        let deadline = Instant::now() + IN_FORCE;
+        for (policy, forbidden) in forbidden(self.manifest, self.workload) {
+            self.denied(policy, &forbidden, deadline).await?;
+        }
+        let client = self.as_account()?;
+        stream::iter(self.workload.iter().map(|rendered| accepted(&client, &rendered.object, deadline)))
+            .buffer_unordered(PARALLEL)
+            .try_collect::<Vec<()>>()
+            .await
+            .map(drop)
+            .map_err(ProbeError::Workload)
+    }
+
+    /// Denied by this policy, [`IN_A_ROW`] times, each on a connection of its own: behind one address there may be several API servers.
+    async fn denied(&self, policy: &'static str, forbidden: &Value, deadline: Instant) -> Result<(), ProbeError> {
+        let mut in_a_row = 0;
+        while in_a_row < IN_A_ROW {
+            match object::apply_over(&self.as_account()?, forbidden, None, DRY).await {
+                Err(error) if error.denied_by(policy) => in_a_row += 1,
+                // Passed, or another policy is not up to date yet.
+                Ok(_) if Instant::now() < deadline => in_a_row = again().await,
+                Err(error) if may_pass(&error) && Instant::now() < deadline => in_a_row = again().await,
+                Ok(_) => return Err(ProbeError::NotInForce(policy)),
+                Err(error) => return Err(ProbeError::Other(policy, error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The group gives the right to try, since the account has none yet; the policies go by the name.
+    fn as_account(&self) -> Result<Client, ConnectError> {
+        let account = format!("system:serviceaccount:{}:{PCM_PLATFORM}", self.home);
+        self.connection.impersonating(&account, &["system:masters"], Some(self.credential))
+    }
+}
+
+async fn again() -> u32 {
+    tokio::time::sleep(PAUSE).await;
+    0
+}
+
+/// A denial may be by a policy's former version, or by the former approval.
 async fn accepted(client: &Client, value: &Value, deadline: Instant) -> Result<(), ClusterError> {
     loop {
         match object::apply_over(client, value, None, DRY).await {
-            Err(error) if error.denied_by(SCOPE_GUARD) && Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+            Err(error) if may_pass(&error) && Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
             other => return other.map(drop),
         }
     }
 }
 
-/// The group gives the right to try, since the account has none yet; the guard goes by the name.
-fn as_account(connection: &Connection, home: &str) -> Result<Client, ConnectError> {
-    connection.impersonating(&format!("system:serviceaccount:{home}:{PCM_PLATFORM}"), &["system:masters"])
+fn may_pass(error: &ClusterError) -> bool {
+    PLATFORM_POLICIES.iter().any(|policy| error.denied_by(policy))
 }
 
-/// Right in everything but the label that puts an object under the pins.
-fn forbidden(manifest: &Manifest) -> Value {
+/// For each policy a write that only it denies.
+fn forbidden(manifest: &Manifest, workload: &[RenderedObject]) -> Vec<(&'static str, Value)> {
     let namespace = manifest.namespaces.first().map(ToString::to_string).unwrap_or_default();
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicklink-probe", "namespace": namespace}})
+    let unpinned = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicklink-probe", "namespace": namespace}});
+    let mut unlisted = unpinned.clone();
+    unlisted["metadata"]["labels"] = json!({keys::PINNED: "true"});
+    let mut forbidden = vec![(SCOPE_GUARD, unpinned), (APPROVED_POLICY, unlisted)];
+    // An immutable one is refused before any policy is asked.
+    let changeable = |rendered: &&RenderedObject| rendered.key().kind == "Secret" && rendered.object.get("immutable") != Some(&true.into());
+    if let Some(secret) = workload.iter().find(changeable) {
+        let mut other = secret.object.clone();
+        other["data"]["clicklink-probe"] = "".into();
+        forbidden.push((APPROVED_SECRETS_POLICY, other));
+    }
+    forbidden
 }

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agent_api::kind::{Half, KINDS};
 use agent_api::manifest::Manifest;
-use agent_api::names::PCM_PLATFORM;
+use agent_api::names::{APPROVAL_ROLE, PCM_PLATFORM};
 use agent_api::object::RenderedObject;
+use agent_api::platform_approval;
 use serde_json::{Value, json};
 
 use super::{MANAGED_BY_APPROVE, OWN_LABEL};
@@ -63,6 +64,23 @@ pub(super) fn cluster_role() -> Value {
 pub(super) fn cluster_role_binding(home: &str) -> Value {
     json!({"apiVersion": format!("{RBAC}/v1"), "kind": "ClusterRoleBinding", "metadata": metadata(None),
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": PCM_PLATFORM}, "subjects": [subject(home)]})
+}
+
+/// At home: the one approval that holds, by name; and its binding.
+pub(super) fn approval_role(home: &str) -> Value {
+    let rule = json!({"apiGroups": [platform_approval::GROUP], "resources": [platform_approval::RESOURCE],
+        "resourceNames": [platform_approval::CURRENT], "verbs": ["get"]});
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": home_metadata(home), "rules": [rule]})
+}
+
+/// The binding of [`approval_role`].
+pub(super) fn approval_role_binding(home: &str) -> Value {
+    json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding", "metadata": home_metadata(home),
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": APPROVAL_ROLE}, "subjects": [subject(home)]})
+}
+
+fn home_metadata(home: &str) -> Value {
+    json!({"name": APPROVAL_ROLE, "namespace": home, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}})
 }
 
 fn metadata(namespace: Option<&str>) -> Value {
@@ -139,6 +157,12 @@ mod tests {
                 "storage.k8s.io/storageclasses [] get",
             ]
         );
+    }
+
+    #[test]
+    fn at_home_the_account_reads_the_approval_that_holds() {
+        assert_eq!(lines(&approval_role("home")), ["clicklink.io/platformapprovals [current] get"]);
+        assert_eq!(approval_role_binding("home")["roleRef"]["name"], "pcm-platform-approval");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agent_api::names::PLATFORM_DIR;
 
-use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+use crate::access_folder::{AccessFolder, AccessFolderError};
 
 /// Whether the access folder is there, or can be.
 pub(super) fn check(path: &Path) -> Result<(), AccessFolderError> {
@@ -19,4 +19,9 @@ pub(super) fn prepare(path: &Path) -> Result<(), AccessFolderError> {
 /// Builds the folder beside the live one and exchanges the two.
 pub(super) fn write(path: &Path, files: &[(&str, &[u8])]) -> Result<Option<String>, AccessFolderError> {
     AccessFolder::open_or_create(path)?.exchange(PLATFORM_DIR, files)
+}
+
+/// Takes the folder away.
+pub(super) fn remove(path: &Path) -> Result<(), AccessFolderError> {
+    if path.exists() { AccessFolder::open(path)?.withdraw(PLATFORM_DIR) } else { Ok(()) }
 }

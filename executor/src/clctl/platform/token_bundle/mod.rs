@@ -6,14 +6,16 @@ mod folder;
 mod secret;
 mod server;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use agent_api::access::{APPROVAL, CA_CRT, SERVER, TOKEN};
 use agent_api::approval::Approval;
+use agent_api::names::PLATFORM_DIR;
 use agent_api::secret::Secret;
 use cluster::{Client, ClusterError};
 
-use crate::clctl::access_folder::AccessFolderError;
+use crate::access_folder::AccessFolderError;
 use crate::clctl::server::Server;
 use crate::error_code::{Code, Coded};
 
@@ -63,6 +65,15 @@ impl Coded for DeliverError {
     }
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => write!(f, "the token bundle {}", path.join(PLATFORM_DIR).display()),
+            Self::Secret { namespace, name } => write!(f, "the token bundle, Secret {namespace}/{name}"),
+        }
+    }
+}
+
 impl Target {
     /// Whether it can be delivered, as far as that is seen without writing.
     pub(super) fn check(&self) -> Result<(), DeliverError> {
@@ -77,6 +88,14 @@ impl Target {
         match self {
             Self::Folder(path) => Ok(folder::prepare(path)?),
             Self::Secret { namespace, name } => Ok(secret::prepare(client, namespace, name).await?),
+        }
+    }
+
+    /// Takes the token bundle away; one that is not there is away.
+    pub(super) async fn remove(&self, client: &Client) -> Result<(), DeliverError> {
+        match self {
+            Self::Folder(path) => Ok(folder::remove(path)?),
+            Self::Secret { namespace, name } => Ok(secret::remove(client, namespace, name).await?),
         }
     }
 

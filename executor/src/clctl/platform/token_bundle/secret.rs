@@ -4,7 +4,7 @@ use agent_api::access::{APPROVAL, CA_CRT, SERVER, TOKEN};
 use agent_api::names::FIELD_MANAGER_APPROVE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cluster::object::{self, Apply};
+use cluster::object::{self, Apply, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,12 @@ pub(super) async fn prepare(client: &Client, namespace: &str, name: &str) -> Res
 /// Writes all keys by one server-side apply.
 pub(super) async fn write(client: &Client, namespace: &str, name: &str, files: &[(&str, &[u8])]) -> Result<(), ClusterError> {
     apply(client, namespace, name, files, false).await
+}
+
+/// Deletes it.
+pub(super) async fn remove(client: &Client, namespace: &str, name: &str) -> Result<(), ClusterError> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": namespace}});
+    object::delete(client, &secret, Propagation::Background).await.map(drop)
 }
 
 async fn apply(client: &Client, namespace: &str, name: &str, files: &[(&str, &[u8])], dry_run: bool) -> Result<(), ClusterError> {

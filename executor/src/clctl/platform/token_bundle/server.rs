@@ -10,7 +10,7 @@ use cluster::{ClusterError, object};
 use serde_json::{Value, json};
 
 use super::Target;
-use crate::clctl::access_folder::{AccessFolder, AccessFolderError};
+use crate::access_folder::{AccessFolder, AccessFolderError};
 use crate::clctl::server::{Server, ServerError};
 use crate::error_code::{Code, Coded};
 
@@ -19,7 +19,7 @@ const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::clctl::platform::approve) enum ResolveError {
+pub(in crate::clctl::platform) enum ResolveError {
     /// Address or CA.
     #[error(transparent)]
     Server(#[from] ServerError),
@@ -55,7 +55,7 @@ impl Coded for ResolveError {
 }
 
 /// Decides: flags first; for a pod the in-cluster address, on a VM `_cluster`'s; else the context's.
-pub(in crate::clctl::platform::approve) async fn resolve(
+pub(in crate::clctl::platform) async fn resolve(
     connection: &Connection,
     target: &Target,
     home: &str,

@@ -1,8 +1,11 @@
-//! The executor's access folder as a person (often root) writes into it: the executor may own the folder, so nothing is trusted.
+//! The executor's access folder. A person (often root) writes whole bundles into it, and the executor may own it, so nothing is
+//! trusted; the daemon replaces single files of a bundle ([`Bundle`]).
 //!
 //! Every step goes through open handles and follows no link. A bundle is built in a folder of an unpredictable name that only the
 //! writer can enter, handed over to the folder's owner by handle, and put in place by one rename. Deliberately absent: what a
 //! bundle holds.
+
+mod bundle;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
+
+pub(crate) use bundle::Bundle;
 
 use crate::error_code::{Code, Coded};
 
@@ -131,6 +136,17 @@ impl AccessFolder {
             Ok(()) | Err(Errno::NOENT) => None,
             Err(error) => Some(format!("{}: what was replaced could not be removed: {error}", self.path.join(&temporary).display())),
         })
+    }
+
+    /// Takes a bundle away, by one rename, and removes it. One that is not there is away.
+    pub(crate) fn withdraw(&self, name: &str) -> Result<(), AccessFolderError> {
+        let temporary = format!(".{name}-{}", uuid::Uuid::new_v4().simple());
+        let at = |doing| move |source| AccessFolderError::Folder { path: self.path.join(name), doing, source };
+        match rustix::fs::renameat(&self.dir, name, &self.dir, &*temporary) {
+            Ok(()) => remove(&self.dir, &temporary, 0).map_err(at("cannot be removed")),
+            Err(Errno::NOENT) => Ok(()),
+            Err(source) => Err(at("cannot be taken away")(source)),
+        }
     }
 
     /// Sees that a bundle `name` could be built here, and leaves nothing.

@@ -1,0 +1,179 @@
+//! The approval as the cluster keeps it: `current`, former ones, and the pins of Secret values.
+//!
+//! Both are replaced, never applied: fields of a former approval would stay. What was stored is compared with what was sent, since a
+//! mutating webhook or policy in between could put another credential or another object into it.
+
+use std::collections::BTreeMap;
+
+use agent_api::digest::Sha256;
+use agent_api::name::InstallId;
+use agent_api::names::{FIELD_MANAGER_APPROVE, PINS_SECRET};
+use agent_api::object::ObjectKey;
+use agent_api::platform_approval::{API_VERSION, CURRENT, KEPT, KIND, PlatformApprovalSpec, former_name};
+use cluster::object::{self, Propagation};
+use cluster::{Client, ClusterError};
+use serde_json::{Value, json};
+
+use super::approve::policy;
+use super::{MANAGED_BY_APPROVE, OWN_LABEL};
+use crate::error_code::{Code, Coded};
+
+/// Why there is no record.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RecordError {
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Somebody in between changed it.
+    #[error(
+        "{0} is not stored as it was sent: a mutating webhook or admission policy of this cluster changes it, and the approval would not \
+         be what you saw; no right was given"
+    )]
+    Changed(String),
+    /// Another approval took its place meanwhile.
+    #[error("another approval took the place of this one while it was under way; no token was handed over: run approve again")]
+    Overtaken,
+    /// Cannot be written.
+    #[error("the approval cannot be encoded")]
+    Encode(#[from] serde_json::Error),
+}
+
+impl Coded for RecordError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Cluster(error) => error.code(),
+            Self::Changed(_) => Code::ApprovalChanged,
+            Self::Overtaken => Code::ApprovalOvertaken,
+            Self::Encode(_) => Code::Internal,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Cluster(error) => error.hints(),
+            Self::Changed(_) | Self::Overtaken | Self::Encode(_) => Vec::new(),
+        }
+    }
+}
+
+/// The approval that holds; `None` where there is none, or one of another version that cannot be read.
+pub(super) async fn current(client: &Client, home: &str) -> Result<Option<PlatformApprovalSpec>, ClusterError> {
+    Ok(object::get(client, &named(home, CURRENT)).await?.as_ref().and_then(spec))
+}
+
+/// Keeps a former approval's record without what gives rights, and of all such records the newest.
+pub(super) async fn keep(client: &Client, home: &str, ended: &PlatformApprovalSpec) -> Result<(), RecordError> {
+    let bare = PlatformApprovalSpec { credentials: Vec::new(), workloads: BTreeMap::new(), ..ended.clone() };
+    object::replace(client, &approval(home, &former_name(ended), &bare)?, FIELD_MANAGER_APPROVE).await?;
+    for old in former(client, home).await?.iter().skip(KEPT) {
+        object::delete(client, &named(home, &former_name(old)), Propagation::Background).await?;
+    }
+    Ok(())
+}
+
+/// Former approvals, the newest first.
+pub(super) async fn former(client: &Client, home: &str) -> Result<Vec<PlatformApprovalSpec>, ClusterError> {
+    let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
+    let all = object::list(client, API_VERSION, KIND, Some(home), Some(&selector)).await;
+    let all = match all {
+        // Nobody has ever approved here.
+        Err(ClusterError::NotFound { .. }) => Vec::new(),
+        all => all?,
+    };
+    let former = all.iter().filter(|object| object.pointer("/metadata/name").is_some_and(|name| name != CURRENT));
+    let mut former: Vec<PlatformApprovalSpec> = former.filter_map(spec).collect();
+    former.sort_by_key(|spec| std::cmp::Reverse(spec.approved_at));
+    Ok(former)
+}
+
+/// Ends the approval that holds: no credential may write under it. Where somebody removed it, an ended one of nothing takes its place:
+/// without its parameter the policy would refuse every writer of the platform's objects, the person's own preview too.
+///
+/// `install_id` begins another installation with the next approval.
+pub(super) async fn end(client: &Client, home: &str, now: jiff::Timestamp, install_id: Option<InstallId>) -> Result<(), RecordError> {
+    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now);
+    let ended = |spec: PlatformApprovalSpec| PlatformApprovalSpec {
+        credentials: Vec::new(),
+        expires_at: spec.expires_at.min(now),
+        install_id: install_id.unwrap_or(spec.install_id),
+        ..spec
+    };
+    let change = |live: &Value| approval(home, CURRENT, &ended(spec(live)?)).ok();
+    let changed = object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, change).await?;
+    if changed.is_none() && object::get(client, &policy::definition()).await?.is_some() {
+        object::replace(client, &approval(home, CURRENT, &ended(of_nothing(now)))?, FIELD_MANAGER_APPROVE).await?;
+    }
+    Ok(())
+}
+
+fn of_nothing(now: jiff::Timestamp) -> PlatformApprovalSpec {
+    let nothing = Sha256::of(b"");
+    PlatformApprovalSpec {
+        sha256: nothing.clone(),
+        workload_sha256: nothing,
+        approved_by: String::new(),
+        approved_at: now,
+        expires_at: now,
+        install_id: InstallId(uuid::Uuid::now_v7()),
+        objects: 0,
+        credentials: Vec::new(),
+        workloads: BTreeMap::new(),
+    }
+}
+
+/// Puts the pins of Secret values, then the approval that refers to them.
+pub(super) async fn put(client: &Client, home: &str, spec: &PlatformApprovalSpec, pins: Value) -> Result<(), RecordError> {
+    let metadata = json!({"name": PINS_SECRET, "namespace": home, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": pins});
+    store(client, &secret, "data").await?;
+    store(client, &approval(home, CURRENT, spec)?, "spec").await
+}
+
+/// Replaces, and sees that nothing was changed on the way.
+async fn store(client: &Client, wanted: &Value, field: &str) -> Result<(), RecordError> {
+    object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?;
+    let stored = object::get(client, wanted).await?.unwrap_or_default();
+    let empty = json!({});
+    if stored.get(field).unwrap_or(&empty) == wanted.get(field).unwrap_or(&empty) {
+        Ok(())
+    } else {
+        Err(RecordError::Changed(ObjectKey::of(wanted).to_string()))
+    }
+}
+
+/// Whether the approval that holds is the one that knows `credential`.
+pub(super) async fn holds(client: &Client, home: &str, credential: &str) -> Result<(), RecordError> {
+    let ours = current(client, home).await?.is_some_and(|current| current.credentials.iter().any(|known| known == credential));
+    if ours { Ok(()) } else { Err(RecordError::Overtaken) }
+}
+
+/// Changes the approval that holds, as long as it is the one that knows `credential`.
+pub(super) async fn amend(
+    client: &Client,
+    home: &str,
+    credential: &str,
+    change: impl Fn(&mut PlatformApprovalSpec),
+) -> Result<(), RecordError> {
+    let changed = |live: &Value| {
+        let mut spec = spec(live)?;
+        let ours = spec.credentials.iter().any(|known| known == credential);
+        change(&mut spec);
+        approval(home, CURRENT, &spec).ok().filter(|_| ours)
+    };
+    object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, changed).await?.map(drop).ok_or(RecordError::Overtaken)
+}
+
+fn named(home: &str, name: &str) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": KIND,
+        "metadata": {"name": name, "namespace": home, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}}})
+}
+
+fn approval(home: &str, name: &str, spec: &PlatformApprovalSpec) -> Result<Value, serde_json::Error> {
+    let mut object = named(home, name);
+    object["spec"] = serde_json::to_value(spec)?;
+    Ok(object)
+}
+
+fn spec(object: &Value) -> Option<PlatformApprovalSpec> {
+    serde_json::from_value(object.get("spec")?.clone()).ok()
+}

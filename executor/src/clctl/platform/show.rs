@@ -1,0 +1,205 @@
+//! `clctl platform show`: the staged bundle, the approval that holds, and the former ones.
+
+use std::process::ExitCode;
+
+use agent_api::platform_approval::PlatformApprovalSpec;
+use clap::Args;
+use cluster::ClusterError;
+use cluster::connect::ConnectError;
+use serde::Serialize;
+
+use super::arguments::{Person, Place};
+use super::{pending, record};
+use crate::clctl::age;
+use crate::clctl::output::{Output, table};
+use crate::error_code::{Code, Coded};
+use crate::terminal::{chain, data, escaped, report};
+
+/// Arguments.
+#[derive(Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    person: Person,
+    #[command(flatten)]
+    place: Place,
+    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Form of the output (default: a table on a terminal, JSON otherwise); `name` lists approved bundles.
+    #[arg(short, long)]
+    output: Option<Output>,
+}
+
+/// Why there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+enum ShowError {
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+}
+
+impl Coded for ShowError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Connect(error) => error.code(),
+            Self::Cluster(error) => error.code(),
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Connect(error) => error.hints(),
+            Self::Cluster(error) => error.hints(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Shown {
+    /// Absent where it could not be read; then `pending_problem` says why.
+    pending: Option<Staged>,
+    pending_problem: Option<String>,
+    current: Option<Approval>,
+    /// Newest first.
+    former: Vec<Approval>,
+}
+
+#[derive(Serialize)]
+struct Staged {
+    sha256: String,
+    environment: String,
+    received_at: Option<jiff::Timestamp>,
+}
+
+/// An approval without what it pins.
+#[derive(Serialize)]
+struct Approval {
+    sha256: String,
+    workload_sha256: String,
+    approved_by: String,
+    approved_at: jiff::Timestamp,
+    expires_at: jiff::Timestamp,
+    install_id: String,
+    objects: u32,
+    /// Whether a token may write under it now.
+    holds: bool,
+}
+
+impl Show {
+    pub(super) async fn run(self) -> ExitCode {
+        match self.read().await {
+            Ok(shown) => print(&shown, Output::or_default(self.output)),
+            Err(error) => report(&error),
+        }
+    }
+
+    async fn read(&self) -> Result<Shown, ShowError> {
+        let client = self.person.connect().await?.client;
+        let now = jiff::Timestamp::now();
+        let current = record::current(&client, self.place.home()).await?.map(|spec| approval(spec, now));
+        let former = record::former(&client, self.place.home()).await?.into_iter().map(|spec| approval(spec, now)).collect();
+        let (pending, pending_problem) = match pending::take(&self.place.source(None, self.endpoint.as_deref())).await {
+            Ok(pending) => {
+                let environment = pending.bundle.manifest().environment.to_string();
+                (Some(Staged { sha256: pending.bundle.sha256().to_string(), environment, received_at: pending.received_at }), None)
+            }
+            Err(error) => (None, Some(chain(&error))),
+        };
+        Ok(Shown { pending, pending_problem, current, former })
+    }
+}
+
+fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
+    Approval {
+        sha256: spec.sha256.to_string(),
+        workload_sha256: spec.workload_sha256.to_string(),
+        approved_by: spec.approved_by,
+        approved_at: spec.approved_at,
+        expires_at: spec.expires_at,
+        install_id: spec.install_id.to_string(),
+        objects: spec.objects,
+        holds: !spec.credentials.is_empty() && now < spec.expires_at,
+    }
+}
+
+fn print(shown: &Shown, output: Output) -> ExitCode {
+    if output == Output::Table {
+        data(text(shown, jiff::Timestamp::now()));
+        return ExitCode::SUCCESS;
+    }
+    let all = || shown.current.iter().chain(&shown.former);
+    output.print(shown, &[], Vec::new, || all().map(|approval| approval.sha256.clone()).collect())
+}
+
+fn text(shown: &Shown, now: jiff::Timestamp) -> String {
+    let pending = match (&shown.pending, &shown.pending_problem) {
+        (Some(pending), _) => {
+            let staged = pending.received_at.map(|at| format!(", staged {} ago", age::since(at, now))).unwrap_or_default();
+            format!("{} (environment {}{staged})", pending.sha256, pending.environment)
+        }
+        (None, problem) => format!("not known: {}", problem.as_deref().unwrap_or_default().lines().next().unwrap_or_default()),
+    };
+    let current = shown.current.as_ref().map_or_else(|| "none".to_owned(), |approval| held(approval, now));
+    let mut text = format!("Pending:  {}\nApproval: {}", escaped(&pending, &[]), escaped(&current, &[]));
+    if !shown.former.is_empty() {
+        let rows = shown.former.iter().map(|former| {
+            vec![
+                former.sha256.clone(),
+                former.approved_by.clone(),
+                former.approved_at.to_string(),
+                former.expires_at.to_string(),
+                former.objects.to_string(),
+            ]
+        });
+        text.push_str("\n\n");
+        text.push_str(&table(&["FORMER", "APPROVED BY", "APPROVED AT", "EXPIRES", "OBJECTS"], rows.collect()));
+    }
+    text
+}
+
+fn held(approval: &Approval, now: jiff::Timestamp) -> String {
+    let left = approval.expires_at.duration_since(now).as_secs();
+    let until = match (approval.holds, left) {
+        (true, _) => format!("for {} more", age::short(left)),
+        (false, ..=0) => format!("ended {} ago", age::short(-left)),
+        (false, _) => "no token may write under it".to_owned(),
+    };
+    format!(
+        "{} by {} at {}, until {} ({until}), {} workload objects",
+        approval.sha256, approval.approved_by, approval.approved_at, approval.expires_at, approval.objects
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_tells_what_holds() {
+        let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        let given = |until: &str, holds| Approval {
+            sha256: "aa".into(),
+            workload_sha256: "bb".into(),
+            approved_by: "jo\u{202e}".into(),
+            approved_at: "2026-11-30T09:00:00Z".parse().unwrap(),
+            expires_at: until.parse().unwrap(),
+            install_id: String::new(),
+            objects: 12,
+            holds,
+        };
+        let shown = Shown {
+            pending: None,
+            pending_problem: Some("no answer\nopen a port-forward".into()),
+            current: Some(given("2026-11-30T11:00:00Z", true)),
+            former: vec![given("2026-11-30T09:30:00Z", false)],
+        };
+        let expected = "Pending:  not known: no answer\n\
+            Approval: aa by jo\\u{202e} at 2026-11-30T09:00:00Z, until 2026-11-30T11:00:00Z (for 60m more), 12 workload objects\n\n \
+            FORMER  APPROVED BY  APPROVED AT           EXPIRES               OBJECTS\n \
+            aa      jo\\u{202e}   2026-11-30T09:00:00Z  2026-11-30T09:30:00Z  12";
+        assert_eq!(text(&shown, now), expected);
+        assert!(held(&given("2026-11-30T09:59:00Z", false), now).contains("(ended 60s ago)"));
+        assert!(held(&given("2026-11-30T10:59:00Z", false), now).contains("(no token may write under it)"));
+    }
+}

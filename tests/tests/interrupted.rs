@@ -1,0 +1,128 @@
+//! `approve` cut off at any moment, and two of them at once. While the same bundle is approved again a token at hand can write at every
+//! moment; of another bundle the token bundle is never torn; and what is run again converges.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use serde_json::{Value, json};
+use system_tests::bundle::{self, Edition, NAMESPACE, Release};
+use system_tests::landscape::{ENVIRONMENT, Landscape, SOON};
+use system_tests::{Process, eventually};
+
+const HOME: &str = "clicklink-system";
+/// Kills of each kind.
+const KILLS: u32 = 8;
+const KILLS_SOAK: u32 = 100;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
+    let landscape = Landscape::new().await;
+    let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
+    let second = bundle::push(&landscape.registry, Edition::Second).await.unwrap();
+    let (first, second) = (file(&landscape, "first", &first), file(&landscape, "second", &second));
+    landscape.connector.approve(&["--yes", "--bundle", &first]).await.unwrap().ok().unwrap();
+    let began = Instant::now();
+    landscape.connector.approve(&["--yes", "--bundle", &first]).await.unwrap().ok().unwrap();
+    let takes = began.elapsed();
+
+    let kills = if std::env::var_os("SOAK").is_some() { KILLS_SOAK } else { KILLS };
+    for n in 0..kills {
+        cut_off(&landscape, &first, takes * n / kills).await;
+        let at = format!("the same bundle, cut off at {n} of {kills}");
+        whole(&landscape, &at).await;
+        eventually(&format!("a token to write: {at}"), SOON, async || may_write(&landscape).await).await;
+    }
+    for n in 0..kills {
+        cut_off(&landscape, &second, takes * n / kills).await;
+        let at = format!("another bundle, cut off at {n} of {kills}");
+        let (bundle, current) = (whole(&landscape, &at).await, current(&landscape).await);
+        if bundle != current["sha256"] {
+            let refused = may_write(&landscape).await.unwrap_err().to_string();
+            assert!(refused.contains("this token is not the one of the approval") || refused.contains("is not"), "{at}: {refused}");
+        }
+    }
+    landscape.connector.approve(&["--yes", "--bundle", &second]).await.unwrap().ok().unwrap();
+    agree(&landscape).await;
+    may_write(&landscape).await.unwrap();
+    two_at_once(&landscape, &first, &second).await;
+}
+
+/// Whoever is later holds; the other one says so, or was through before. A third run finds nothing in its way.
+async fn two_at_once(landscape: &Landscape, first: &str, second: &str) {
+    for _ in 0..3 {
+        let bundles = ["--yes", "--bundle"];
+        let (one, other) = ([&bundles[..], &[first]].concat(), [&bundles[..], &[second]].concat());
+        let (one, other) = tokio::join!(landscape.connector.approve(&one), landscape.connector.approve(&other));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        assert!(one.success() || other.success(), "{one:?}\n{other:?}");
+        for failed in [&one, &other].iter().filter(|finished| !finished.success()) {
+            assert!(
+                ["error[approval_overtaken]", "error[workload_denied]", "error[guard_"].iter().any(|code| failed.stderr.contains(code)),
+                "{failed:?}"
+            );
+        }
+        // The token bundle may be of the one that was through before; then its token does not write.
+        if whole(landscape, "two at once").await != current(landscape).await["sha256"] {
+            may_write(landscape).await.unwrap_err();
+        }
+        landscape.connector.approve(&["--yes", "--bundle", second]).await.unwrap().ok().unwrap();
+        agree(landscape).await;
+    }
+}
+
+fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
+    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
+    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
+}
+
+async fn cut_off(landscape: &Landscape, bundle: &str, after: Duration) {
+    let connector = &landscape.connector;
+    let program = connector.clctl("cut-off").args(["platform", "approve", "--yes", "--bundle", bundle, "--config"]).arg(connector.config());
+    let program = program.arg("--output-dir").arg(connector.access_dir()).args(connector.registry_args());
+    let process: Process = program.start(connector.folder()).unwrap();
+    tokio::time::sleep(after).await;
+    process.kill_hard();
+    process.wait(SOON).await.unwrap();
+}
+
+/// The token bundle is whole; whose it is.
+async fn whole(landscape: &Landscape, at: &str) -> Value {
+    let files = landscape.connector.token_bundle().unwrap();
+    assert_eq!(files.keys().map(String::as_str).collect::<Vec<_>>(), ["approval.json", "ca.crt", "server", "token"], "{at}");
+    landscape.connector.approval().unwrap()["bundle_sha256"].clone()
+}
+
+/// `spec` of the approval that holds.
+async fn current(landscape: &Landscape) -> Value {
+    let shown = landscape.control_plane.kubectl(&["get", "platformapproval", "current", "-n", HOME, "-o", "json"]).await.unwrap().ok();
+    serde_json::from_str::<Value>(&shown.unwrap().stdout).unwrap()["spec"].take()
+}
+
+/// Everything says the same bundle, and one token may write.
+async fn agree(landscape: &Landscape) {
+    let (approval, current) = (landscape.connector.approval().unwrap(), current(landscape).await);
+    let account = landscape.control_plane.kubectl(&["get", "serviceaccount", "pcm-platform", "-n", HOME, "-o", "json"]).await.unwrap().ok();
+    let account: Value = serde_json::from_str(&account.unwrap().stdout).unwrap();
+    let annotations = &account["metadata"]["annotations"];
+    assert_eq!((&approval["bundle_sha256"], &annotations["clicklink.io/bundle-sha256"]), (&current["sha256"], &current["sha256"]));
+    assert_eq!((&approval["expires_at"], &annotations["clicklink.io/expires-at"]), (&current["expiresAt"], &current["expiresAt"]));
+    assert_eq!(current["credentials"].as_array().unwrap().len(), 1, "{}", current["credentials"]);
+}
+
+/// Whether the token at hand may write a listed object of the approval, in a dry run.
+async fn may_write(landscape: &Landscape) -> anyhow::Result<()> {
+    let files = landscape.connector.token_bundle()?;
+    let kubeconfig: PathBuf = landscape.control_plane.kubeconfig_with_token("at-hand", std::str::from_utf8(&files["token"])?.trim())?;
+    let (key, pinned) = ("/ConfigMap/clickhouse-platform/clickhouse-operator-config", current(landscape).await);
+    let pinned = &pinned["workloads"][key];
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": pinned["data"], "metadata": {"name": "clickhouse-operator-config",
+        "namespace": NAMESPACE, "labels": pinned["labels"], "annotations": pinned["annotations"]}});
+    let file = landscape.connector.folder().write("try.json", object.to_string())?.display().to_string();
+    let write = ["apply", "--server-side", "--validate=false", "--dry-run=server", "--field-manager=clicklink-executor", "-f", &file];
+    let tried = landscape.control_plane.kubectl_as(&kubeconfig, &write).await?;
+    ensure!(tried.success(), "{}", tried.stderr);
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! What ends an approval, or a whole installation, before its time: `approve --revoke` and `platform reset`; and what `platform show` and
+//! `kubectl get platformapprovals` tell of approvals, former ones too.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use system_tests::bundle::{self, Edition, NAMESPACE};
+use system_tests::eventually;
+use system_tests::landscape::{Landscape, SOON, difference};
+
+const HOME: &str = "clicklink-system";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_is_taken_back_and_a_test_cluster_is_reset() {
+    let landscape = Landscape::new().await;
+    let release = bundle::push(&landscape.registry, Edition::First).await.unwrap();
+    let sha256 = landscape.propose("platform-1", &release).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    let manifest = landscape.connector.folder().write("manifest.json", landscape.manager.manifest("platform-1").await.unwrap()).unwrap();
+    let manifest = manifest.display().to_string();
+
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+    approvals_are_shown(&landscape, &sha256).await;
+    former_ones_are_kept_without_what_gives_rights(&landscape, &sha256).await;
+    taken_back_nothing_can_be_written(&landscape, &sha256).await;
+    a_service_holds_up_a_reset(&landscape, &manifest).await;
+    a_dry_run_changes_nothing(&landscape, &manifest).await;
+    reset_and_installed_anew(&landscape, &manifest, &sha256).await;
+}
+
+async fn show(landscape: &Landscape) -> Value {
+    let output_dir = landscape.connector.access_dir().display().to_string();
+    let shown = landscape.connector.run(&["platform", "show", "--output-dir", &output_dir, "-o", "json"]).await.unwrap().ok().unwrap();
+    serde_json::from_str(&shown.stdout).unwrap()
+}
+
+async fn approvals_are_shown(landscape: &Landscape, sha256: &str) {
+    let shown = show(landscape).await;
+    assert_eq!((&shown["pending"]["sha256"], &shown["current"]["sha256"]), (&json!(sha256), &json!(sha256)));
+    assert_eq!((&shown["current"]["holds"], &shown["current"]["objects"], &shown["former"]), (&json!(true), &json!(12), &json!([])));
+    let listed = landscape.control_plane.kubectl(&["get", "platformapprovals", "-n", HOME]).await.unwrap().ok().unwrap().stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    let columns: Vec<&str> = lines[0].split("  ").map(str::trim).filter(|column| !column.is_empty()).collect();
+    assert_eq!(columns, ["NAME", "BUNDLE", "APPROVED BY", "APPROVED AT", "EXPIRES", "OBJECTS"]);
+    assert!(lines[1].starts_with("current") && lines[1].contains(sha256) && lines[1].ends_with("12"), "{listed}");
+}
+
+async fn former_ones_are_kept_without_what_gives_rights(landscape: &Landscape, sha256: &str) {
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    let shown = show(landscape).await;
+    assert_eq!((shown["former"].as_array().unwrap().len(), &shown["former"][0]["sha256"]), (1, &json!(sha256)));
+    let listed = landscape.control_plane.kubectl(&["get", "platformapprovals", "-n", HOME, "-o", "json"]).await.unwrap().ok().unwrap();
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    for approval in listed["items"].as_array().unwrap() {
+        let (name, spec) = (approval["metadata"]["name"].as_str().unwrap(), &approval["spec"]);
+        let (credentials, workloads) = (spec["credentials"].as_array().unwrap(), spec["workloads"].as_object().unwrap());
+        match name {
+            "current" => {
+                assert!(matches!(credentials.as_slice(), [one] if one.as_str().unwrap().starts_with("JTI=")) && workloads.len() == 12)
+            }
+            _ => assert!(name.starts_with(&sha256[..12]) && credentials.is_empty() && workloads.is_empty(), "{approval}"),
+        }
+    }
+}
+
+async fn taken_back_nothing_can_be_written(landscape: &Landscape, sha256: &str) {
+    let before = landscape.workload().await.unwrap();
+    let token = String::from_utf8(landscape.connector.token_bundle().unwrap()["token"].clone()).unwrap();
+    let revoked = landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    assert!(revoked.stdout.contains("Revoked: the executor may apply nothing to the platform until you approve again"), "{revoked:?}");
+    assert!(landscape.connector.token_bundle().unwrap().is_empty(), "the token bundle is still there");
+    let shown = show(landscape).await;
+    assert_eq!((&shown["current"]["sha256"], &shown["current"]["holds"]), (&json!(sha256), &json!(false)));
+
+    // The former token, held by somebody who copied it.
+    let stolen = landscape.control_plane.kubeconfig_with_token("stolen", &token).unwrap();
+    let write = ["apply", "--server-side", "--validate=false", "--field-manager=clicklink-executor", "-f"];
+    let config_map = landscape.control_plane.kubectl(&["get", "configmap", "clickhouse-operator-config", "-n", NAMESPACE, "-o", "json"]);
+    let config_map: Value = serde_json::from_str(&config_map.await.unwrap().ok().unwrap().stdout).unwrap();
+    let config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": config_map["data"], "metadata":
+        {"name": "clickhouse-operator-config", "namespace": NAMESPACE, "labels": config_map["metadata"]["labels"]}});
+    let file = landscape.connector.folder().write("stolen.json", config_map.to_string()).unwrap().display().to_string();
+    let denied = landscape.control_plane.kubectl_as(&stolen, &[&write[..], &[&file]].concat()).await.unwrap();
+    let told = ["forbidden", "Unauthorized", "provide credentials"];
+    assert!(!denied.success() && told.iter().any(|text| denied.stderr.contains(text)), "{denied:?}");
+
+    landscape.rearm().await.unwrap();
+    eventually("the executor to want an approval again", SOON, || async {
+        let shown = landscape.connector.local_api("/v1/platform").await?.text().await?;
+        let shown: Value = serde_json::from_str(&shown)?;
+        anyhow::ensure!(shown["platform"]["approved_sha256"].is_null(), "{shown}");
+        Ok(())
+    })
+    .await;
+    assert_eq!(difference(&before, &landscape.workload().await.unwrap()), [""; 0]);
+    // A second run finds nothing to do, and says so by success.
+    landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    let installation = shown["current"]["install_id"].clone();
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    assert_eq!(show(landscape).await["current"]["install_id"], installation, "an approval that is taken back begins no other installation");
+}
+
+fn reset_args<'a>(manifest: &'a str, more: &[&'a str], paths: &'a [String; 2]) -> Vec<&'a str> {
+    let mut args = vec!["platform", "reset", "--bundle", manifest, "--config", &paths[0], "--output-dir", &paths[1]];
+    args.extend(more);
+    args
+}
+
+fn paths(landscape: &Landscape) -> [String; 2] {
+    [landscape.connector.config().display().to_string(), landscape.connector.access_dir().display().to_string()]
+}
+
+async fn a_service_holds_up_a_reset(landscape: &Landscape, manifest: &str) {
+    let service = json!({"apiVersion": "clickhouse.com/v1alpha1", "kind": "ClickHouseCluster",
+        "metadata": {"name": "orders", "namespace": "ns-orders"}, "spec": {"keeperClusterRef": {"name": "orders"}}});
+    let kubectl = async |args: &[&str]| landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap();
+    kubectl(&["create", "namespace", "ns-orders"]).await;
+    // Nothing serves the operator's webhook here, and it would refuse the service.
+    let webhook = ["validatingwebhookconfiguration", "clickhouse-operator"];
+    let mut kept: Value = serde_json::from_str(&kubectl(&[&["get"][..], &webhook, &["-o", "json"]].concat()).await.stdout).unwrap();
+    kubectl(&[&["delete"][..], &webhook].concat()).await;
+    landscape.control_plane.apply(&service.to_string()).await.unwrap();
+    let (before, paths) = (landscape.content().await.unwrap(), paths(landscape));
+    for more in [&["--dry-run"][..], &["--yes"]] {
+        let refused = landscape.connector.run(&reset_args(manifest, more, &paths)).await.unwrap();
+        assert!(!refused.success(), "{refused:?}");
+        assert!(refused.stderr.contains("ClickHouseCluster.clickhouse.com ns-orders/orders"), "{refused:?}");
+        assert!(refused.stderr.starts_with("error[services_exist]: "), "{refused:?}");
+    }
+    assert_eq!(difference(&before, &landscape.content().await.unwrap()), [""; 0]);
+    kubectl(&["delete", "clickhousecluster", "orders", "-n", "ns-orders"]).await;
+    ["uid", "resourceVersion", "managedFields"].iter().for_each(|field| drop(kept["metadata"].as_object_mut().unwrap().remove(*field)));
+    landscape.control_plane.apply(&kept.to_string()).await.unwrap();
+}
+
+async fn a_dry_run_changes_nothing(landscape: &Landscape, manifest: &str) {
+    let (before, paths) = (landscape.content().await.unwrap(), paths(landscape));
+    let planned = landscape.connector.run(&reset_args(manifest, &["--dry-run"], &paths)).await.unwrap().ok().unwrap().stdout;
+    let at = |text: &str| planned.find(text).unwrap_or_else(|| panic!("`{text}` is not in the plan:\n{planned}"));
+    assert!(
+        at("  monitoring-collectors\n") < at("  clickhouse-operator\n") && at("  clickhouse-operator\n") < at("  snapshot-controller\n")
+    );
+    at("Deployment.apps clickhouse-platform/clickhouse-operator");
+    at("ValidatingWebhookConfiguration.admissionregistration.k8s.io clickhouse-operator");
+    assert_eq!(difference(&before, &landscape.content().await.unwrap()), [""; 0]);
+    assert_eq!(landscape.connector.token_bundle().unwrap().len(), 4);
+}
+
+async fn reset_and_installed_anew(landscape: &Landscape, manifest: &str, sha256: &str) {
+    let paths = paths(landscape);
+    let (installation, jobs) = (show(landscape).await["current"]["install_id"].clone(), jobs(landscape).await);
+    // Charts are not needed for it.
+    landscape.registry.stop().await.unwrap();
+    let reset = landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap().ok().unwrap();
+    assert!(reset.stdout.contains("Run approve again before the next platform sync"), "{reset:?}");
+    landscape.registry.restart().await.unwrap();
+    let left = landscape.workload().await.unwrap();
+    assert!(left.keys().all(|key| key.starts_with("Secret/")), "{left:?}");
+    assert!(landscape.connector.token_bundle().unwrap().is_empty());
+    let stay =
+        ["get", "crd/clickhouseclusters.clickhouse.com", "clusterrole/clickhouse-operator", "storageclass/gp3-encrypted", "-o", "name"];
+    landscape.control_plane.kubectl(&stay).await.unwrap().ok().unwrap();
+    // `current` removed by hand refuses everybody who writes the platform's objects; the way out is told.
+    landscape.control_plane.kubectl(&["delete", "platformapproval", "current", "-n", HOME]).await.unwrap().ok().unwrap();
+    eventually("the approval to be missed", SOON, || async {
+        let refused = landscape.connector.approve(&["--dry-run"]).await?;
+        anyhow::ensure!(!refused.success() && refused.stderr.contains("hint: PlatformApproval `current` was removed"), "{refused:?}");
+        Ok(())
+    })
+    .await;
+    landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    // Again: there is nothing left to remove.
+    landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap().ok().unwrap();
+
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.rearm().await.unwrap();
+    landscape.until_status("synced", sha256).await;
+    eventually("the workload to be back", SOON, || async {
+        anyhow::ensure!(landscape.workload().await?.len() >= 12);
+        Ok(())
+    })
+    .await;
+    assert_ne!(show(landscape).await["current"]["install_id"], installation, "a reset begins another installation");
+    let again = self::jobs(landscape).await;
+    assert!(again.iter().all(|uid| !jobs.contains(uid)) && again.len() == jobs.len(), "the hook Job runs again: {jobs:?}, {again:?}");
+}
+
+/// Uids of all Jobs of the platform.
+async fn jobs(landscape: &Landscape) -> Vec<Value> {
+    let listed = landscape.control_plane.kubectl(&["get", "jobs", "-n", NAMESPACE, "-o", "json"]).await.unwrap().ok().unwrap();
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    listed["items"].as_array().unwrap().iter().map(|job| job["metadata"]["uid"].clone()).collect()
+}
