@@ -34,7 +34,7 @@ check: ## Format, lints, and whether generated files are fresh
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
 	@test -z "$$(gofmt -l render/engine)" || { gofmt -l render/engine; exit 1; }
 	@$(MAKE) --no-print-directory gen
-	@git diff --exit-code -- docs/reference docs/errors/README.md || { echo 'docs are stale: run `make gen` and commit'; exit 1; }
+	@git diff --exit-code -- docs/reference docs/errors/README.md docs/errors/http/README.md || { echo 'docs are stale: run `make gen` and commit'; exit 1; }
 
 sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how many (RUNS=1 tells it)
 	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package executor-core --test simulation -- --nocapture
@@ -42,13 +42,14 @@ sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how
 fmt: ## Format all code
 	@cargo fmt --all && gofmt -w render/engine
 
-gen: ## Write generated files anew: the command-line reference, the index of errors, the OpenAPI document
+gen: ## Write generated files anew: the command-line reference, the indexes of errors, the OpenAPI document
 	@cargo build --locked --quiet --bin clicklink --bin navin-manager
-	@mkdir -p docs/reference
+	@mkdir -p docs/reference docs/errors/http
 	@target/debug/clicklink reference > docs/reference/clicklink.md
 	@target/debug/clicklink reference --errors > docs/errors/README.md
 	@target/debug/clicklink openapi > docs/reference/openapi.json
 	@target/debug/navin-manager reference > docs/reference/navin-manager.md
+	@target/debug/navin-manager reference --errors > docs/errors/http/README.md
 
 clean: ## Remove build results; tools in the cache folder stay
 	@cargo clean

@@ -108,4 +108,7 @@ pub struct CommandView {
     /// How it ended, for a person; a refusal ends with the command to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
+    /// Stable name of why it ended without success; it has a page in `docs/errors/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }

@@ -117,6 +117,9 @@ pub struct CommandResult {
     /// Each object that was written.
     #[serde(default)]
     pub objects: Vec<ObjectOutcome>,
+    /// Why it ended without success, as a stable name that has a page in `docs/errors/`; absent from versions before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
 }
 
 /// What became of one object.

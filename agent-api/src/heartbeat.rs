@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256;
 use crate::name::{DnsLabel, ExecutorId};
+use crate::platform_approval::KEPT;
 
 /// All that one heartbeat says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub struct Heartbeat {
     pub components: Vec<ComponentState>,
     /// The journal.
     pub commands: CommandCounts,
+    /// The approval that holds and the former ones that the cluster still keeps, the newest first; see [`ApprovalRecord::MOST`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<ApprovalRecord>,
 }
 
 /// The daemon.
@@ -268,6 +272,26 @@ pub enum SecurityState {
     NonCompliant,
     /// Nobody could look.
     Unknown,
+}
+
+/// One approval as the cluster keeps it (`PlatformApproval`), without what it pins: who consented to what, when, and until when.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ApprovalRecord {
+    /// The approved bundle.
+    pub sha256: Sha256,
+    /// Who, as the API server named them.
+    pub approved_by: String,
+    /// When. With `sha256` it tells approvals apart.
+    pub approved_at: jiff::Timestamp,
+    /// Until when; earlier than before once it was revoked.
+    pub expires_at: jiff::Timestamp,
+    /// How many workload objects it covers.
+    pub objects: u32,
+}
+
+impl ApprovalRecord {
+    /// So many a heartbeat holds: the one that holds, and the former ones.
+    pub const MOST: usize = 1 + KEPT;
 }
 
 /// The journal in figures.

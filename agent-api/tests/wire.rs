@@ -73,8 +73,10 @@ fn frames_up() {
     golden("up-command-progress", &Up::CommandProgress(progress));
     let key = ObjectKey { group: "apps".into(), kind: "Deployment".into(), namespace: "p".into(), name: "operator".into() };
     let objects = vec![ObjectOutcome { key, outcome: Outcome::Created }];
-    let result = CommandResult { id: id(), status: CommandStatus::Completed, result: "synced".into(), objects };
+    let result = CommandResult { id: id(), status: CommandStatus::Completed, result: "synced".into(), objects, code: None };
     golden("up-command-result", &Up::CommandResult(result));
+    let (status, result, code) = (CommandStatus::Failed, "there is no approval yet".into(), Some("approval_missing".into()));
+    golden("up-command-result-failed", &Up::CommandResult(CommandResult { id: id(), status, result, objects: Vec::new(), code }));
     golden("up-heartbeat", &Up::Heartbeat(Box::new(heartbeat())));
 }
 
@@ -118,6 +120,13 @@ fn heartbeat() -> Heartbeat {
             observed_at: Some(at),
         }],
         commands: CommandCounts { queued: 0, running: 1, journal_bytes: 4096, journal_error: Some("database or disk is full".into()) },
+        approvals: vec![ApprovalRecord {
+            sha256: sha(),
+            approved_by: "kubernetes-admin".into(),
+            approved_at: at,
+            expires_at: time("2026-11-30T12:00:00Z"),
+            objects: 14,
+        }],
     }
 }
 
@@ -210,6 +219,7 @@ fn local_documents() {
                 "platform sync refused: there is no approval yet; run: clctl platform approve (pending bundle sha {})",
                 sha()
             )),
+            code: Some("approval_missing".into()),
         },
     );
     golden(

@@ -1,6 +1,6 @@
 //! Objects one by one: get, list, server-side apply, create, replace, delete.
 //!
-//! An apply never forces: fields of another manager with other values are a conflict that is reported.
+//! An apply never forces: fields of another manager with other values are a conflict that is reported. Only a dry run tells what force would do.
 
 use agent_api::frame::Outcome;
 use agent_api::object::ObjectKey;
@@ -184,13 +184,25 @@ pub async fn apply_over(client: &Client, object: &Value, before: Option<&Value>,
     Ok(Applied { object: answer.body, outcome })
 }
 
+/// What an apply would make of an object if it took the fields of others over; nothing is stored.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn forced(client: &Client, object: &Value, manager: &'static str) -> Result<Value, ClusterError> {
+    Ok(patch_with(client, object, Apply { manager, dry_run: true }, "&force=true").await?.body)
+}
+
 async fn patch(client: &Client, object: &Value, how: Apply) -> Result<Answer, ClusterError> {
+    patch_with(client, object, how, "").await
+}
+
+async fn patch_with(client: &Client, object: &Value, how: Apply, force: &str) -> Result<Answer, ClusterError> {
     let (collection, name) = resource::of(object)?;
     let key = ObjectKey::of(object);
     let dry_run = if how.dry_run { "&dryRun=All" } else { "" };
     let ask = Ask {
         method: Method::PATCH,
-        path: format!("{collection}/{name}?fieldManager={}&fieldValidation=Strict{dry_run}", how.manager),
+        path: format!("{collection}/{name}?fieldManager={}&fieldValidation=Strict{dry_run}{force}", how.manager),
         body: Some((object, Content::Apply)),
         secret: key.kind == "Secret",
         about: key.to_string(),

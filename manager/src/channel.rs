@@ -4,6 +4,7 @@
 
 pub mod connection;
 pub mod connections;
+pub mod counters;
 pub mod deliveries;
 pub mod fleet;
 pub mod heard;

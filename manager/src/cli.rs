@@ -70,7 +70,11 @@ enum Command {
     Audit(audit::Verb),
     /// Print the command-line reference in Markdown.
     #[command(hide = true)]
-    Reference,
+    Reference {
+        /// The index of HTTP problem codes instead.
+        #[arg(long)]
+        errors: bool,
+    },
 }
 
 /// Why a command failed.
@@ -102,6 +106,13 @@ pub enum CliError {
 }
 
 impl CliError {
+    fn code(&self) -> Option<&str> {
+        match self {
+            Self::Client(error) => error.code(),
+            Self::Serve(_) | Self::Config(_) | Self::Parse { .. } | Self::Output(_) | Self::Runtime(_) => None,
+        }
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Client(error) => error.hint(),
@@ -119,7 +130,8 @@ pub fn main() -> ExitCode {
         // Whoever read our output has enough.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {}", chain(&error)));
+            let code = error.code().map(|code| format!("[{code}]")).unwrap_or_default();
+            say(&format!("error{code}: {}", chain(&error)));
             if let Some(hint) = error.hint() {
                 say(&format!("hint: {hint}"));
             }
@@ -138,7 +150,8 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Release(verb) => release::run(verb, &global).await,
         Command::Executor(verb) => executor::run(verb, &global).await,
         Command::Audit(verb) => audit::run(verb, &global).await,
-        Command::Reference => print(&reference::markdown(Arguments::command())),
+        Command::Reference { errors: true } => print(&crate::http::code::index()),
+        Command::Reference { errors: false } => print(&reference::markdown(Arguments::command())),
     }
 }
 

@@ -6,10 +6,12 @@ pub mod body;
 pub mod certificate;
 pub mod channel;
 pub mod cluster;
+pub mod code;
 pub mod door;
 pub mod enroll;
 pub mod environment;
 pub mod executor;
+pub mod metrics;
 pub mod nonce;
 pub mod poll;
 pub mod problem;
@@ -86,6 +88,7 @@ pub fn router(app: Shared) -> Router {
         .merge(release::routes())
         .merge(executor::routes())
         .merge(audit::routes())
+        .merge(metrics::routes())
         .layer(from_fn_with_state(Arc::clone(&app), auth::bearer));
     let signed = Router::new()
         .route(SIGN_PATH, post(certificate::sign))

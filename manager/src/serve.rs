@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::channel::connections::Connections;
+use crate::channel::counters::Counters;
 use crate::channel::fleet::Fleet;
 use crate::channel::inbound::Inbound;
 use crate::channel::poll::Polls;
@@ -118,7 +119,13 @@ pub async fn run(options: Options) -> Result<(), ServeError> {
     tasks.spawn(deciding);
     let heartbeat_interval_s = options.heartbeat_interval_s;
     let app = Arc::new(App {
-        inbound: Inbound { store: store.clone(), fleet, progress: Progress::default(), heartbeat_interval_s },
+        inbound: Inbound {
+            store: store.clone(),
+            fleet,
+            progress: Progress::default(),
+            counters: Counters::default(),
+            heartbeat_interval_s,
+        },
         connections,
         polls: Polls::default(),
         door: http::door::Door::new(options.channel_rate),

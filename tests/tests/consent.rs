@@ -60,11 +60,11 @@ async fn the_plan_says_what_is_granted(landscape: &Landscape, release: &Release)
     let file = file(landscape, "innocent", &release);
     let plan = landscape.connector.approve(&["--dry-run", "--bundle", &file]).await.unwrap().ok().unwrap().stdout;
     for expected in [
-        "* on * (*)",
+        "ClusterRole.rbac.authorization.k8s.io innocent-metrics: 1 right\n    who is bound to it could use whatever a `*` fits, now and later",
         "gives ClusterRole cluster-admin to ServiceAccount clickhouse-platform/clickhouse-operator",
         "value: 7",
-        "ClusterRole.rbac.authorization.k8s.io innocent-metrics: grants by wildcard",
-        "innocent-metrics: makes ServiceAccount clickhouse-platform/clickhouse-operator cluster-admin",
+        "ServiceAccount clickhouse-platform/clickhouse-operator: 2 rights\n    it could use whatever a `*` fits, now and later (the whole cluster)",
+        "ClusterRoleBinding innocent-metrics → ClusterRole cluster-admin",
     ] {
         assert!(plan.contains(expected), "{plan}\nshould say: {expected}");
     }

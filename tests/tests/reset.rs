@@ -163,9 +163,13 @@ async fn reset_and_installed_anew(landscape: &Landscape, manifest: &str, sha256:
     landscape.control_plane.kubectl(&stay).await.unwrap().ok().unwrap();
     // `current` removed by hand refuses everybody who writes the platform's objects; the way out is told.
     landscape.control_plane.kubectl(&["delete", "platformapproval", "current", "-n", HOME]).await.unwrap().ok().unwrap();
+    landscape.control_plane.kubectl(&["delete", "secret", "pcm-platform-pins", "-n", HOME]).await.unwrap().ok().unwrap();
     eventually("the approval to be missed", SOON, || async {
         let refused = landscape.connector.approve(&["--dry-run"]).await?;
-        anyhow::ensure!(!refused.success() && refused.stderr.contains("hint: PlatformApproval `current` was removed"), "{refused:?}");
+        anyhow::ensure!(
+            !refused.success() && refused.stderr.contains("hint: PlatformApproval `current` or the Secret `pcm-platform-pins` was removed"),
+            "{refused:?}"
+        );
         Ok(())
     })
     .await;

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::bundle::Judged;
 use crate::event::TokenBundle;
+use crate::refusal::Refusal;
 
 /// A bundle that a person approved and that is still, here and live, what they approved.
 #[derive(Debug)]
@@ -75,45 +76,42 @@ impl<'a> Writable<'a> {
 }
 
 /// The token bundle approves this bundle and has not expired.
-pub(crate) fn token_bundle(found: &TokenBundle, sha256: &Sha256, now: jiff::Timestamp) -> Result<(), String> {
+pub(crate) fn token_bundle(found: &TokenBundle, sha256: &Sha256, now: jiff::Timestamp) -> Result<(), Refusal> {
     if found.approval.bundle_sha256 != *sha256 {
-        return Err(format!("the approval at hand is for bundle {}, not for {}", found.approval.bundle_sha256.short(), sha256.short()));
+        return Err(Refusal::OtherBundle { found: found.approval.bundle_sha256.clone(), wanted: sha256.clone() });
     }
     let expires_at = found.expires_at();
     if now >= expires_at {
-        return Err(format!("the approval expired at {expires_at:.0}"));
+        return Err(Refusal::Expired(expires_at));
     }
     Ok(())
 }
 
 /// The live ServiceAccount says the same.
-pub(crate) fn account(live: Option<&Value>, sha256: &Sha256) -> Result<(), String> {
-    let live = live.ok_or("ServiceAccount pcm-platform is not there")?;
+pub(crate) fn account(live: Option<&Value>, sha256: &Sha256) -> Result<(), Refusal> {
+    let live = live.ok_or(Refusal::NoAccount)?;
     match annotation(live, keys::BUNDLE_SHA256) {
         Some(found) if found == sha256.as_str() => Ok(()),
-        Some(found) => {
-            let found = found.get(..12).unwrap_or(found);
-            Err(format!("ServiceAccount pcm-platform is annotated with bundle {found}, not with {}", sha256.short()))
-        }
-        None => Err(format!("ServiceAccount pcm-platform has no annotation {}", keys::BUNDLE_SHA256)),
+        Some(found) => Err(Refusal::AccountOtherBundle { found: found.to_owned(), wanted: sha256.clone() }),
+        None => Err(Refusal::AccountUnstamped),
     }
 }
 
 /// One permission object is live, stamped with this bundle and this content, and holds every value that the rendering sets.
-pub(crate) fn permission(rendered: &RenderedObject, live: Option<&Value>, sha256: &Sha256) -> Result<(), String> {
+pub(crate) fn permission(rendered: &RenderedObject, live: Option<&Value>, sha256: &Sha256) -> Result<(), Refusal> {
     let key = rendered.key();
-    let live = live.ok_or_else(|| format!("{key} is missing"))?;
+    let Some(live) = live else { return Err(Refusal::PermissionMissing(key)) };
     match annotation(live, keys::BUNDLE_SHA256) {
         Some(found) if found == sha256.as_str() => {}
-        Some(_) => return Err(format!("{key} is stamped with another bundle")),
-        None => return Err(format!("{key} is not stamped by an approval")),
+        Some(_) => return Err(Refusal::PermissionOtherBundle(key)),
+        None => return Err(Refusal::PermissionUnstamped(key)),
     }
     let content = rendered.digest();
     if annotation(live, keys::CONTENT_SHA256) != Some(content.as_str()) {
-        return Err(format!("{key} was approved with another content than is rendered here"));
+        return Err(Refusal::PermissionDiffers(key));
     }
     match first_difference(&rendered.object, live, String::new()) {
-        Some(path) => Err(format!("{key} was changed after the approval: {path}")),
+        Some(path) => Err(Refusal::PermissionChanged { key, path }),
         None => Ok(()),
     }
 }
@@ -125,16 +123,12 @@ pub(crate) fn approve(
     live: &Value,
     found: &TokenBundle,
     here: &Versions,
-) -> Result<Approved, String> {
+) -> Result<Approved, Refusal> {
     let rendered = judged.workload_sha256();
     if annotation(live, keys::WORKLOAD_SHA256) != Some(rendered.as_str()) {
         let with = &found.approval.versions;
-        let versions = if with == here {
-            String::new()
-        } else {
-            format!(" (approved with {}, {}; rendering here is {}, {})", with.clicklink, with.engine, here.clicklink, here.engine)
-        };
-        return Err(format!("the workload rendered here ({}) is not the one that was approved{versions}", rendered.short()));
+        let versions = (with != here).then(|| Box::new([with.clone(), here.clone()]));
+        return Err(Refusal::WorkloadDiffers { rendered: rendered.clone(), versions });
     }
     let Approval { install_id, .. } = found.approval;
     Ok(Approved { bundle: Arc::clone(bundle), judged: Arc::clone(judged), install_id, expires_at: found.expires_at() })

@@ -4,13 +4,14 @@
 //! highest sequence ([`crate::PlatformRecord::forgotten_through`]): an unknown command at or below it may have run before, so it is
 //! answered as failed and never run.
 
-use agent_api::command::{Command, CommandStatus};
-use agent_api::frame::CommandResult;
+use agent_api::command::Command;
 use agent_api::name::CommandId;
 
 use crate::effect::Effect;
 use crate::record::Record;
+use crate::refusal::EndCode;
 use crate::state::State;
+use crate::sync;
 use crate::transition::Transition;
 
 /// Commands that one record forgets at most; the rest follows at the next [`crate::Event::Retain`].
@@ -57,16 +58,12 @@ pub(crate) fn dismiss(state: &State, command: &Command, now: jiff::Timestamp) ->
     if command.sequence > through {
         return None;
     }
-    let result = CommandResult {
-        id: command.id,
-        status: CommandStatus::Failed,
-        result: format!(
-            "the command (sequence {}) is older than what the journal remembers (it forgot up to sequence {through}); it may have run \
-             before and is not run again",
-            command.sequence
-        ),
-        objects: Vec::new(),
-    };
+    let text = format!(
+        "the command (sequence {}) is older than what the journal remembers (it forgot up to sequence {through}); it may have run before \
+         and is not run again",
+        command.sequence
+    );
+    let result = sync::ended(command.id, EndCode::CommandForgotten, text);
     let id = command.id;
     let effects = [Effect::Acknowledge(id), Effect::Deliver(id)];
     Some(Transition::record(Record::Dismissed { command: command.clone(), result, at: now }).then_all(effects))
@@ -74,6 +71,9 @@ pub(crate) fn dismiss(state: &State, command: &Command, now: jiff::Timestamp) ->
 
 #[cfg(test)]
 mod tests {
+    use agent_api::command::CommandStatus;
+    use agent_api::frame::CommandResult;
+
     use super::*;
     use crate::state::{Entry, Site};
 
@@ -96,7 +96,13 @@ mod tests {
             let command = command(sequence);
             let mut entry = Entry::new(command.clone(), at(0));
             if let Some(end) = end {
-                let result = CommandResult { id: command.id, status: CommandStatus::Completed, result: String::new(), objects: Vec::new() };
+                let result = CommandResult {
+                    id: command.id,
+                    status: CommandStatus::Completed,
+                    result: String::new(),
+                    objects: Vec::new(),
+                    code: None,
+                };
                 entry = Entry { status: result.status, finished_at: Some(at(*end)), result: Some(result), ..entry };
                 entry.acknowledged = !untold.contains(&sequence);
             }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use agent_api::command::{Command, CommandStatus, SYNC_PLATFORM, SyncPlatform};
 use agent_api::digest::Sha256;
-use agent_api::frame::CommandResult;
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
 
 use crate::effect::Effect;
 use crate::event::Event;
 use crate::record::{Outcome, Record};
+use crate::refusal::EndCode;
 use crate::retention;
 use crate::state::{Pending, State};
 use crate::sync::{self, Sync};
@@ -99,19 +99,16 @@ fn on_continue(state: &State, now: jiff::Timestamp) -> Transition {
         return Transition::default();
     }
     let Some((id, entry)) = state.next() else { return Transition::default() };
-    let fail = |result: String| {
-        let result = CommandResult { id: *id, status: CommandStatus::Failed, result, objects: Vec::new() };
-        sync::finish(result, Outcome::None, now)
-    };
+    let fail = |code, result| sync::finish(sync::ended(*id, code, result), Outcome::None, now);
     if entry.command.action != SYNC_PLATFORM {
-        return fail(format!("this version does not know the action {:?}", entry.command.action));
+        return fail(EndCode::ActionUnknown, format!("this version does not know the action {:?}", entry.command.action));
     }
     if entry.status == CommandStatus::Pending && entry.command.deadline.is_some_and(|deadline| now > deadline) {
-        return fail("the command's deadline passed before it could begin".into());
+        return fail(EndCode::DeadlinePassed, "the command's deadline passed before it could begin".into());
     }
     let bundle = match read_bundle(&entry.command) {
         Ok(bundle) => bundle,
-        Err(problem) => return fail(problem),
+        Err(problem) => return fail(EndCode::CommandDamaged, problem),
     };
     let (sync, effects) = Sync::begin(*id, bundle);
     let transition = match entry.status {

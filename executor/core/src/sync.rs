@@ -17,6 +17,7 @@ use crate::effect::{Effect, Read};
 use crate::event::{ApplyError, Fact, ReadError, TokenBundle, TokenBundleError};
 use crate::hint;
 use crate::record::{Outcome, Record, Stage};
+use crate::refusal::{EndCode, Refusal};
 use crate::state::{Failure, State};
 use crate::transition::Transition;
 
@@ -42,9 +43,9 @@ enum Phase {
 /// Why a sync ends without success.
 enum End {
     /// A person has to approve: the result ends with the hint.
-    Refused(String),
+    Refused(Refusal),
     /// Anything else, with its own text.
-    Failed(String),
+    Failed(EndCode, String),
 }
 
 impl Sync {
@@ -111,8 +112,8 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
 
 fn on_token_bundle(sync: &Sync, result: Result<TokenBundle, TokenBundleError>, now: jiff::Timestamp) -> Result<Transition, End> {
     let found = result.map_err(|error| match error {
-        TokenBundleError::Absent => End::Refused("there is no approval yet".into()),
-        TokenBundleError::Damaged(problem) => End::Refused(format!("the token bundle is damaged: {problem}")),
+        TokenBundleError::Absent => End::Refused(Refusal::NoApproval),
+        TokenBundleError::Damaged(problem) => End::Refused(Refusal::Damaged(problem)),
     })?;
     checks::token_bundle(&found, sync.sha256(), now).map_err(End::Refused)?;
     let home = found.approval.home_namespace.clone();
@@ -131,7 +132,7 @@ fn on_account(sync: &Sync, found: &TokenBundle, result: Result<Option<Value>, Re
 }
 
 fn on_rendered(sync: &Sync, found: &TokenBundle, account: &Value, result: Result<Arc<Judged>, String>) -> Result<Transition, End> {
-    let judged = result.map_err(End::Failed)?;
+    let judged = result.map_err(failed)?;
     let next = sync.to(Phase::Permissions { found: found.clone(), account: account.clone(), judged: Arc::clone(&judged) });
     let effects = [next.progress(4, None), Effect::Read(sync.id, Read::Permissions(judged))];
     Ok(Transition::default().sync(Some(next)).then_all(effects))
@@ -156,9 +157,10 @@ fn on_permissions(
 }
 
 fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<Vec<String>, String>) -> Result<Transition, End> {
-    let missing = result.map_err(End::Failed)?;
+    let missing = result.map_err(failed)?;
     if !missing.is_empty() {
-        return Err(End::Failed(format!("images are missing in the registry: {}", missing.join(", "))));
+        let problem = format!("images are missing in the registry: {}", missing.join(", "));
+        return Err(End::Failed(EndCode::ImagesMissing, problem));
     }
     let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone(), install_id: approved.install_id() };
     Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
@@ -191,11 +193,11 @@ fn on_applied(
 ) -> Transition {
     if let Err(error) = result {
         let end = match error {
-            ApplyError::Expired => End::Refused("the approval expired during the sync; what is applied stays".into()),
-            ApplyError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
+            ApplyError::Expired => End::Refused(Refusal::ExpiredDuringSync),
+            ApplyError::Unauthorized => End::Refused(Refusal::Unauthorized),
             ApplyError::Other(problem) => {
                 let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string()).unwrap_or_default();
-                End::Failed(format!("component {name}: {problem}"))
+                failed(format!("component {name}: {problem}"))
             }
         };
         return finish_badly(state, sync, end, outcomes, now);
@@ -212,30 +214,39 @@ fn on_applied(
         count(ObjectResult::Changed),
         count(ObjectResult::Unchanged),
     );
-    let result = CommandResult { id: sync.id, status: CommandStatus::Completed, result, objects: outcomes };
+    let result = CommandResult { id: sync.id, status: CommandStatus::Completed, result, objects: outcomes, code: None };
     finish(result, Outcome::Synced(sync.sha256().clone()), now)
+}
+
+fn failed(problem: String) -> End {
+    End::Failed(EndCode::SyncFailed, problem)
 }
 
 fn read_error(error: ReadError) -> End {
     match error {
-        ReadError::Unauthorized => End::Refused("the API server does not accept the platform token any more".into()),
-        ReadError::Other(problem) => End::Failed(problem),
+        ReadError::Unauthorized => End::Refused(Refusal::Unauthorized),
+        ReadError::Other(problem) => failed(problem),
     }
 }
 
 /// `objects` is what was written before.
 fn finish_badly(state: &State, sync: &Sync, end: End, objects: Vec<ObjectOutcome>, now: jiff::Timestamp) -> Transition {
-    let (message, outcome) = match end {
+    let (code, message, outcome) = match end {
         End::Refused(reason) => {
             let message = format!("platform sync refused: {reason}; {}", hint::approve(state, sync.sha256()));
-            (message, Outcome::Refused)
+            (reason.code(), message, Outcome::Refused)
         }
-        End::Failed(reason) => {
+        End::Failed(code, reason) => {
             let message = format!("platform sync failed: {reason}");
-            (message.clone(), Outcome::Failed(Failure { sha256: sync.sha256().clone(), message }))
+            (code, message.clone(), Outcome::Failed(Failure { sha256: sync.sha256().clone(), message }))
         }
     };
-    finish(CommandResult { id: sync.id, status: CommandStatus::Failed, result: message, objects }, outcome, now)
+    finish(CommandResult { objects, ..ended(sync.id, code, message) }, outcome, now)
+}
+
+/// The result of a command that ended without success.
+pub(crate) fn ended(id: CommandId, code: EndCode, result: String) -> CommandResult {
+    CommandResult { id, status: CommandStatus::Failed, result, objects: Vec::new(), code: Some(code.as_str().to_owned()) }
 }
 
 /// Ends a command: the record, then its delivery, and the next command's turn.

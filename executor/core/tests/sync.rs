@@ -176,6 +176,10 @@ impl World {
         (entry.status, entry.result.as_ref().map(|result| result.result.clone()).unwrap_or_default())
     }
 
+    fn code(&self, n: u8) -> Option<&str> {
+        self.state.commands[&id(n)].result.as_ref()?.code.as_deref()
+    }
+
     fn applies(&self) -> usize {
         self.seen.iter().filter(|note| note.starts_with("apply ")).count()
     }
@@ -269,54 +273,84 @@ fn an_approval_of_another_installation_is_not_synced_yet() {
 /// Each check of the contract, failing alone: nothing is applied, the reason is named, the hint ends the result.
 #[test]
 fn each_check_refuses_before_anything_is_touched() {
-    let check = |break_it: &dyn Fn(&mut World), reason: &str| {
+    let check = |break_it: &dyn Fn(&mut World), reason: &str, code: &str| {
         let mut world = World::approved();
         break_it(&mut world);
         world.take(Event::Command(sync(1)));
         let (status, result) = world.result(1);
-        assert_eq!(status, CommandStatus::Failed, "{reason}");
+        assert_eq!((status, world.code(1)), (CommandStatus::Failed, Some(code)), "{reason}");
         assert!(result.contains(reason), "{result}\nshould name: {reason}");
         assert!(result.ends_with(&hint()), "{result}");
         assert_eq!(world.applies(), 0, "{reason}");
     };
     let namespace = |world: &mut World, change: &dyn Fn(&mut Value)| change(world.live.get_mut("Namespace clickhouse-platform").unwrap());
-    check(&|w| w.approval = Err(TokenBundleError::Absent), "there is no approval yet");
-    check(&|w| w.approval = Err(TokenBundleError::Damaged("token: empty".into())), "the token bundle is damaged: token: empty");
-    check(&|w| w.approval.as_mut().unwrap().approval.bundle_sha256 = Sha256::of(b"x"), "the approval at hand is for bundle");
-    check(&|w| w.now = 7200, "the approval expired at");
-    check(&|w| w.approval.as_mut().unwrap().token_expires_at = at(10), "the approval expired at");
-    check(&|w| w.account = Value::Null, "ServiceAccount pcm-platform is not there");
-    check(&|w| w.account["metadata"]["annotations"][keys::BUNDLE_SHA256] = json!("0".repeat(64)), "annotated with bundle 000000000000");
-    check(&|w| w.live.clear(), "is missing");
-    check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"] = json!({})), "is not stamped by an approval");
-    check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::BUNDLE_SHA256] = json!("x")), "is stamped with another bundle");
-    check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::CONTENT_SHA256] = json!("x")), "approved with another content");
+    check(&|w| w.approval = Err(TokenBundleError::Absent), "there is no approval yet", "approval_missing");
+    check(
+        &|w| w.approval = Err(TokenBundleError::Damaged("token: empty".into())),
+        "the token bundle is damaged: token: empty",
+        "approval_damaged",
+    );
+    check(
+        &|w| w.approval.as_mut().unwrap().approval.bundle_sha256 = Sha256::of(b"x"),
+        "the approval at hand is for bundle",
+        "approval_other_bundle",
+    );
+    check(&|w| w.now = 7200, "the approval expired at", "approval_expired");
+    check(&|w| w.approval.as_mut().unwrap().token_expires_at = at(10), "the approval expired at", "approval_expired");
+    check(&|w| w.account = Value::Null, "ServiceAccount pcm-platform is not there", "account_missing");
+    check(
+        &|w| w.account["metadata"]["annotations"][keys::BUNDLE_SHA256] = json!("0".repeat(64)),
+        "annotated with bundle 000000000000",
+        "account_other_bundle",
+    );
+    check(
+        &|w| w.account["metadata"]["annotations"] = json!({}),
+        "pcm-platform has no annotation clicklink.io/bundle-sha256",
+        "account_unstamped",
+    );
+    check(&|w| w.live.clear(), "is missing", "permission_missing");
+    check(&|w| namespace(w, &|ns| ns["metadata"]["annotations"] = json!({})), "is not stamped by an approval", "permission_unstamped");
+    check(
+        &|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::BUNDLE_SHA256] = json!("x")),
+        "is stamped with another bundle",
+        "permission_other_bundle",
+    );
+    check(
+        &|w| namespace(w, &|ns| ns["metadata"]["annotations"][keys::CONTENT_SHA256] = json!("x")),
+        "approved with another content",
+        "permission_differs",
+    );
     check(
         &|w| namespace(w, &|ns| ns["metadata"]["labels"] = json!({"clicklink.io/managed-by": "me"})),
         "was changed after the approval: metadata.labels.clicklink.io/managed-by",
+        "permission_changed",
     );
-    check(&|w| w.account["metadata"]["annotations"][keys::WORKLOAD_SHA256] = json!("x"), "is not the one that was approved");
+    check(
+        &|w| w.account["metadata"]["annotations"][keys::WORKLOAD_SHA256] = json!("x"),
+        "is not the one that was approved",
+        "workload_differs",
+    );
     let other_version = |w: &mut World| {
         w.account["metadata"]["annotations"][keys::WORKLOAD_SHA256] = json!("x");
         w.state.site.versions = Versions { clicklink: "0.2.0".into(), engine: "helm v4.3.1".into() };
     };
-    check(&other_version, "rendering here is 0.2.0, helm v4.3.1");
+    check(&other_version, "rendering here is 0.2.0, helm v4.3.1", "workload_differs");
 }
 
 #[test]
 fn other_failures_have_their_own_text_and_no_hint() {
-    let check = |break_it: &dyn Fn(&mut World), reason: &str| {
+    let check = |break_it: &dyn Fn(&mut World), reason: &str, code: &str| {
         let mut world = World::approved();
         break_it(&mut world);
         world.take(Event::Command(sync(1)));
         let (status, result) = world.result(1);
-        assert_eq!(status, CommandStatus::Failed);
+        assert_eq!((status, world.code(1)), (CommandStatus::Failed, Some(code)));
         assert!(result.contains(reason) && !result.contains("run: clctl"), "{result}");
         assert_eq!(world.status(), PlatformStatus::Failed);
     };
-    check(&|w| w.rendered = Err("chart x: broken".into()), "chart x: broken");
-    check(&|w| w.missing_images = vec!["r/x@sha256:00".into()], "images are missing in the registry: r/x@sha256:00");
-    check(&|w| w.apply = Err(ApplyError::Other("boom".into())), "component snapshot-controller: boom");
+    check(&|w| w.rendered = Err("chart x: broken".into()), "chart x: broken", "sync_failed");
+    check(&|w| w.missing_images = vec!["r/x@sha256:00".into()], "images are missing in the registry: r/x@sha256:00", "images_missing");
+    check(&|w| w.apply = Err(ApplyError::Other("boom".into())), "component snapshot-controller: boom", "sync_failed");
 }
 
 #[test]
@@ -328,6 +362,7 @@ fn a_damaged_command_stages_nothing() {
     let (status, result) = world.result(1);
     assert_eq!(status, CommandStatus::Failed);
     assert!(result.starts_with("damaged command:") && !result.contains("run:"), "{result}");
+    assert_eq!(world.code(1), Some("command_damaged"));
     assert_eq!(world.state.platform.pending, None);
     assert_eq!(world.status(), PlatformStatus::None);
 }
@@ -417,6 +452,7 @@ fn expiry_in_the_middle_stops_with_the_hint() {
     world.apply = Err(ApplyError::Expired);
     world.take(Event::Command(sync(1)));
     assert!(world.result(1).1.contains("expired during the sync; what is applied stays") && world.result(1).1.ends_with(&hint()));
+    assert_eq!(world.code(1), Some("approval_expired_during_sync"));
     let objects = &world.state.commands[&id(1)].result.as_ref().unwrap().objects;
     assert_eq!(objects.len(), 1, "what was written before is told");
 }
@@ -426,6 +462,7 @@ fn a_deadline_and_an_unknown_action_are_failures_of_the_command() {
     let mut world = World::approved();
     world.take(Event::Command(Command { deadline: Some(at(9)), ..sync(1) }));
     assert!(world.result(1).1.contains("deadline passed"));
+    assert_eq!((world.code(1), world.code(2)), (Some("deadline_passed"), Some("action_unknown")));
     world.take(Event::Command(Command { action: "dance".into(), ..sync(2) }));
     assert!(world.result(2).1.contains("does not know the action \"dance\""));
 }

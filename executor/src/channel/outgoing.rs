@@ -253,7 +253,7 @@ mod tests {
     }
 
     fn result(n: u128, text: &str) -> Up {
-        Up::CommandResult(CommandResult { id: id(n), status: CommandStatus::Failed, result: text.into(), objects: Vec::new() })
+        Up::CommandResult(CommandResult { id: id(n), status: CommandStatus::Failed, result: text.into(), objects: Vec::new(), code: None })
     }
 
     fn progress(n: u128, step: u32) -> Up {
@@ -326,7 +326,7 @@ mod tests {
     fn a_result_that_fits_no_frame_goes_without_its_objects() {
         let key = ObjectKey { group: "apps".into(), kind: "Deployment".into(), namespace: "p".into(), name: "n".repeat(200) };
         let objects = vec![ObjectOutcome { key, outcome: Outcome::Created }; 20_000];
-        let large = CommandResult { id: id(1), status: CommandStatus::Completed, result: "ä".repeat(MAX_BYTES), objects };
+        let large = CommandResult { id: id(1), status: CommandStatus::Completed, result: "ä".repeat(MAX_BYTES), objects, code: None };
         let text = text(&Up::CommandResult(large)).unwrap();
         assert!(text.len() < MAX_BYTES);
         let Up::CommandResult(read) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };

@@ -5,11 +5,13 @@
 
 mod cluster;
 mod daemon;
+mod ended;
 mod render;
 
 use std::error::Error;
 
 pub(crate) use daemon::of_start;
+pub(crate) use ended::of_result;
 
 /// An error that a person is shown.
 pub(crate) trait Coded: Error {
@@ -160,6 +162,7 @@ pub(crate) fn index() -> String {
         let (name, exit, meaning) = (code.name(), code.exit(), code.meaning());
         text.push_str(&format!("| [`{name}`]({name}.md) | {exit} | {meaning} |\n"));
     }
+    text.push_str(&ended::index());
     text
 }
 
@@ -176,8 +179,9 @@ mod tests {
 
     #[test]
     fn every_code_has_its_page_and_every_page_its_code() {
-        let expected: BTreeSet<String> = Code::ALL.iter().map(|code| format!("{}.md", code.name())).chain(["README.md".into()]).collect();
-        assert_eq!(expected.len(), Code::ALL.len() + 1, "a name is there twice");
+        let names = Code::ALL.iter().map(|code| code.name()).chain(executor_core::EndCode::ALL.iter().map(|code| code.as_str()));
+        let expected: BTreeSet<String> = names.map(|name| format!("{name}.md")).chain(["README.md".into(), "http".into()]).collect();
+        assert_eq!(expected.len(), Code::ALL.len() + executor_core::EndCode::ALL.len() + 2, "a name is there twice");
         let found: BTreeSet<String> =
             std::fs::read_dir(pages()).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
         assert_eq!(found, expected);

@@ -72,5 +72,6 @@ fn view(running: &Running, id: CommandId) -> Option<CommandView> {
         created_at: entry.created_at,
         finished_at: entry.finished_at,
         result: entry.result.as_ref().map(|result| result.result.clone()),
+        code: entry.result.as_ref().and_then(|result| result.code.clone()),
     })
 }

@@ -5,16 +5,18 @@
 mod commands;
 mod description;
 mod platform;
+mod problem;
 
-use agent_api::problem::{MEDIA_TYPE, Problem};
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 
 use crate::daemon::Daemon;
+pub(crate) use problem::CODES;
+use problem::LocalError;
 
 /// The local API's part of the OpenAPI document.
 #[derive(utoipa::OpenApi)]
@@ -75,35 +77,6 @@ fn is_loopback(host: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     matches!(name, "127.0.0.1" | "localhost" | "::1")
-}
-
-/// Why a request is answered with a problem document.
-#[derive(Debug)]
-pub(crate) enum LocalError {
-    /// Not from this machine's loopback, or from a web page.
-    Forbidden,
-    /// No such thing.
-    NotFound(String),
-    /// A query that cannot be read.
-    BadRequest(String),
-    /// The daemon is stopping.
-    Stopping,
-}
-
-impl IntoResponse for LocalError {
-    fn into_response(self) -> Response {
-        let (status, code, title, detail) = match self {
-            Self::Forbidden => {
-                let detail = "only requests to a loopback host, and from no other web origin, are answered".to_owned();
-                (StatusCode::FORBIDDEN, "forbidden", "Forbidden", detail)
-            }
-            Self::NotFound(detail) => (StatusCode::NOT_FOUND, "not_found", "Not found", detail),
-            Self::BadRequest(detail) => (StatusCode::BAD_REQUEST, "bad_request", "Bad request", detail),
-            Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping", "Stopping", "the executor is stopping".to_owned()),
-        };
-        let problem = Problem { status: status.as_u16(), code: code.into(), title: title.into(), detail };
-        (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], serde_json::to_string(&problem).unwrap_or_default()).into_response()
-    }
 }
 
 #[cfg(test)]

@@ -10,15 +10,18 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::connections::{Connections, Registered};
+use super::counters::Counters;
 use super::deliveries::Deliveries;
 use super::heard::Heard;
 use super::inbound::{Conversation, Inbound, InboundError};
 use super::read::{Read, close, read};
 use crate::config;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// Close code: a newer connection of the same executor took over.
 const REPLACED: u16 = 4001;
+/// Close code: the executor was revoked.
+const REVOKED: u16 = 4003;
 
 /// What is said at the end, if there is somebody to say it to.
 type End = Option<CloseFrame>;
@@ -32,11 +35,12 @@ pub async fn run(
     connections: Connections,
     stop: CancellationToken,
 ) {
+    let counters = inbound.counters.clone();
     let end = match open(&mut socket, executor, inbound).await {
         Ok(conversation) => {
             let registered = connections.register(executor);
             tracing::info!(%executor, "connected");
-            hold(&mut socket, conversation, &registered, &heard, &stop).await
+            hold(&mut socket, conversation, &registered, &heard, &counters, &stop).await
         }
         Err(end) => end,
     };
@@ -52,18 +56,21 @@ pub async fn run(
 }
 
 async fn open(socket: &mut WebSocket, executor: ExecutorId, inbound: Inbound) -> Result<Conversation, End> {
+    let counters = inbound.counters.clone();
     let first = async {
         loop {
             match read(socket.recv().await) {
                 Read::Frame(frame) => return Ok(*frame),
                 Read::Skip => {}
-                Read::Close(frame) => return Err(Some(frame)),
+                Read::Unknown => counters.skip(),
+                Read::Close(frame) => return Err(refused(&counters, frame)),
                 Read::Ended => return Err(None),
             }
         }
     };
     let first = timeout(config::HELLO_WITHIN, first).await.map_err(|_| Some(close(close_code::PROTOCOL, "no hello came")))??;
-    let (conversation, welcome) = Conversation::begin(inbound, executor, first).await.map_err(|error| Some(ending(executor, error)))?;
+    let (conversation, welcome) =
+        Conversation::begin(inbound, executor, first).await.map_err(|error| Some(ending(executor, &counters, error)))?;
     send(socket, executor, &welcome).await.map(|()| conversation)
 }
 
@@ -73,11 +80,12 @@ async fn hold(
     conversation: Conversation,
     registered: &Registered,
     heard: &Heard,
+    counters: &Counters,
     stop: &CancellationToken,
 ) -> Option<CloseFrame> {
     let executor = conversation.executor();
-    if let Err(error) = conversation.decide().await {
-        return Some(ending(executor, error.into()));
+    if let Err(error) = conversation.registered().await {
+        return Some(ending(executor, counters, error));
     }
     // What was queued before is delivered without anybody waking us.
     registered.wake.notify_one();
@@ -85,30 +93,40 @@ async fn hold(
     let (sink, stream) = socket.split();
     let (answers, answered) = mpsc::channel(config::ANSWER_QUEUE);
     tokio::select! {
-        end = receive(stream, conversation, answers) => end,
+        end = receive(stream, conversation, answers, counters) => end,
         end = transmit(sink, executor, store, &registered.wake, answered) => end,
         () = heard.silence() => {
             tracing::warn!(%executor, "nothing was heard; the link is dead");
             None
         }
         () = registered.replaced.cancelled() => Some(close(REPLACED, "a newer connection took over")),
+        () = registered.revoked.cancelled() => Some(revoked()),
         () = stop.cancelled() => Some(close(close_code::AWAY, "the manager stops")),
     }
 }
 
-async fn receive(mut stream: SplitStream<&mut WebSocket>, mut conversation: Conversation, answers: mpsc::Sender<Down>) -> End {
+async fn receive(
+    mut stream: SplitStream<&mut WebSocket>,
+    mut conversation: Conversation,
+    answers: mpsc::Sender<Down>,
+    counters: &Counters,
+) -> End {
     loop {
         let frame = match read(stream.next().await) {
             Read::Frame(frame) => *frame,
             Read::Skip => continue,
-            Read::Close(frame) => return Some(frame),
+            Read::Unknown => {
+                counters.skip();
+                continue;
+            }
+            Read::Close(frame) => return refused(counters, frame),
             Read::Ended => return None,
         };
         match conversation.take(frame).await {
             // Nobody takes it only where the connection ends.
             Ok(Some(answer)) => drop(answers.send(answer).await),
             Ok(None) => {}
-            Err(error) => return Some(ending(conversation.executor(), error)),
+            Err(error) => return Some(ending(conversation.executor(), counters, error)),
         }
     }
 }
@@ -150,7 +168,7 @@ async fn deliver(
         match deliveries.next(store).await {
             Ok(Some(command)) => send(sink, executor, &Down::Command(command)).await?,
             Ok(None) => return Ok(()),
-            Err(error) => return Err(Some(ending(executor, error.into()))),
+            Err(error) => return Err(Some(store_failed(executor, &error))),
         }
     }
 }
@@ -173,12 +191,28 @@ async fn send_message(sink: &mut (impl Sink<Message> + Unpin), message: Message)
     }
 }
 
-fn ending(executor: ExecutorId, error: InboundError) -> CloseFrame {
+/// A frame that ends the connection is counted.
+fn refused(counters: &Counters, frame: CloseFrame) -> End {
+    counters.refuse(frame.code);
+    Some(frame)
+}
+
+fn ending(executor: ExecutorId, counters: &Counters, error: InboundError) -> CloseFrame {
     match error {
-        InboundError::Protocol(frame) => frame,
-        InboundError::Store(error) => {
-            tracing::error!(%executor, error = %agent_api::chain::chain(&error), "the store failed");
-            close(close_code::ERROR, "internal error")
+        InboundError::Protocol(frame) => {
+            counters.refuse(frame.code);
+            frame
         }
+        InboundError::Revoked => revoked(),
+        InboundError::Store(error) => store_failed(executor, &error),
     }
+}
+
+fn revoked() -> CloseFrame {
+    close(REVOKED, "executor_revoked: enrol it anew")
+}
+
+fn store_failed(executor: ExecutorId, error: &StoreError) -> CloseFrame {
+    tracing::error!(%executor, error = %agent_api::chain::chain(error), "the store failed");
+    close(close_code::ERROR, "internal error")
 }

@@ -22,6 +22,7 @@ struct Entry {
     number: u64,
     wake: Arc<Notify>,
     replaced: CancellationToken,
+    revoked: CancellationToken,
 }
 
 /// A connection's place in the list; leaving scope takes it out.
@@ -34,6 +35,8 @@ pub struct Registered {
     pub wake: Arc<Notify>,
     /// Cancelled when a newer connection of the same executor came.
     pub replaced: CancellationToken,
+    /// Cancelled when the executor was revoked.
+    pub revoked: CancellationToken,
 }
 
 impl Connections {
@@ -42,18 +45,32 @@ impl Connections {
     pub fn register(&self, executor: ExecutorId) -> Registered {
         let mut inner = self.lock();
         inner.next += 1;
-        let (number, wake, replaced) = (inner.next, Arc::new(Notify::new()), CancellationToken::new());
-        let entry = Entry { number, wake: Arc::clone(&wake), replaced: replaced.clone() };
+        let (number, wake) = (inner.next, Arc::new(Notify::new()));
+        let (replaced, revoked) = (CancellationToken::new(), CancellationToken::new());
+        let entry = Entry { number, wake: Arc::clone(&wake), replaced: replaced.clone(), revoked: revoked.clone() };
         if let Some(former) = inner.by_executor.insert(executor, entry) {
             former.replaced.cancel();
         }
-        Registered { connections: self.clone(), executor, number, wake, replaced }
+        Registered { connections: self.clone(), executor, number, wake, replaced, revoked }
     }
 
     /// Whether an executor is connected.
     #[must_use]
     pub fn has(&self, executor: ExecutorId) -> bool {
         self.lock().by_executor.contains_key(&executor)
+    }
+
+    /// How many are connected.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.lock().by_executor.len()
+    }
+
+    /// Ends a connection, if there is one, of an executor that was revoked.
+    pub fn revoke(&self, executor: ExecutorId) {
+        if let Some(entry) = self.lock().by_executor.get(&executor) {
+            entry.revoked.cancel();
+        }
     }
 
     /// Tells a connection, if there is one, to look for commands.
@@ -90,6 +107,8 @@ mod tests {
         assert!(first.replaced.is_cancelled() && !second.replaced.is_cancelled());
         drop(first);
         assert!(connections.has(id));
+        connections.revoke(id);
+        assert!(second.revoked.is_cancelled() && connections.count() == 1);
         drop(second);
         assert!(!connections.has(id));
     }

@@ -6,6 +6,7 @@ use agent_api::name::ExecutorId;
 use axum::extract::ws::{CloseFrame, close_code};
 use jiff::Timestamp;
 
+use super::counters::Counters;
 use super::fleet::Fleet;
 use super::progress::Progress;
 use super::read::close;
@@ -21,6 +22,8 @@ pub struct Inbound {
     pub fleet: Fleet,
     /// Progress of running commands.
     pub progress: Progress,
+    /// What was not taken.
+    pub counters: Counters,
     /// Seconds between heartbeats that `welcome` asks for.
     pub heartbeat_interval_s: u32,
 }
@@ -44,6 +47,9 @@ pub enum InboundError {
     /// The peer broke the protocol.
     #[error("{}", .0.reason)]
     Protocol(CloseFrame),
+    /// The executor's key and certificates are refused from now on.
+    #[error("this executor was revoked")]
+    Revoked,
     /// Ours to mend; the executor says it again on its next connection.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -67,11 +73,23 @@ impl Conversation {
         Ok((Self { inbound, executor, platform: None, approvals: Vec::new(), heard_at: now }, Down::Welcome(welcome)))
     }
 
-    /// Has it decided what this executor is to get; at the beginning, and after what changes the answer.
+    /// Goes on once the connection is registered, and has it decided what this executor is to get. Who was revoked after the request
+    /// was let in and before the connection could be found is noticed here.
+    ///
+    /// # Errors
+    /// See [`InboundError`].
+    pub async fn registered(&self) -> Result<(), InboundError> {
+        if self.inbound.store.is_revoked(self.executor).await? {
+            return Err(InboundError::Revoked);
+        }
+        Ok(self.decide().await?)
+    }
+
+    /// Has it decided what this executor is to get, after what changes the answer.
     ///
     /// # Errors
     /// The store.
-    pub async fn decide(&self) -> Result<(), StoreError> {
+    async fn decide(&self) -> Result<(), StoreError> {
         if let Some(environment) = self.inbound.store.environment_of(self.executor).await? {
             self.inbound.fleet.poke(environment).await;
         }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::connections::{Connections, Registered};
+use super::counters::Counters;
 use super::deliveries::Deliveries;
 use super::inbound::{Conversation, Inbound, InboundError};
 use super::read::{Read, frame};
@@ -55,6 +56,9 @@ pub enum PollError {
         /// In words.
         reason: String,
     },
+    /// The executor's key and certificates are refused from now on.
+    #[error("this executor was revoked")]
+    Revoked,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,6 +77,7 @@ impl From<InboundError> for PollError {
     fn from(error: InboundError) -> Self {
         match error {
             InboundError::Protocol(frame) => frame.into(),
+            InboundError::Revoked => Self::Revoked,
             InboundError::Store(error) => error.into(),
         }
     }
@@ -97,20 +102,30 @@ impl Polls {
         connections: &Connections,
         stop: CancellationToken,
     ) -> Result<(PollResponse, impl Future<Output = ()> + use<>), PollError> {
+        let counters = inbound.counters.clone();
         let mut frames = poll.frames.into_iter();
         let first = frames.next().unwrap_or_default();
         let first = match frame(&first.to_string()) {
             Read::Frame(first) => *first,
-            Read::Close(close) => return Err(close.into()),
-            Read::Skip | Read::Ended => return Err(super::read::close(1002, "the first frame must be hello").into()),
+            Read::Close(close) => return Err(counted(&counters, close.into())),
+            Read::Unknown | Read::Skip | Read::Ended => {
+                return Err(counted(&counters, super::read::close(1002, "the first frame must be hello").into()));
+            }
         };
-        let (conversation, welcome) = Conversation::begin(inbound, executor, first).await?;
+        let begun = Conversation::begin(inbound, executor, first).await;
+        let (conversation, welcome) = begun.map_err(|error| counted(&counters, error.into()))?;
         let registered = connections.register(executor);
         let (requests, received) = mpsc::channel(config::POLL_QUEUE);
         self.lock().insert(executor, Session { id: poll.session, requests });
         tracing::info!(%executor, "polls");
-        let mut task =
-            Task { conversation, registered, deliveries: Deliveries::new(executor), sequence: poll.sequence, said: vec![value(&welcome)] };
+        let mut task = Task {
+            conversation,
+            registered,
+            deliveries: Deliveries::new(executor),
+            counters,
+            sequence: poll.sequence,
+            said: vec![value(&welcome)],
+        };
         let mut took = Ok(());
         for next in frames {
             took = task.take(&next, false).await;
@@ -119,7 +134,7 @@ impl Polls {
             }
         }
         took?;
-        task.conversation.decide().await?;
+        task.conversation.registered().await?;
         let answer = task.answer();
         let polls = self.clone();
         Ok((answer, async move {
@@ -160,6 +175,7 @@ struct Task {
     conversation: Conversation,
     registered: Registered,
     deliveries: Deliveries,
+    counters: Counters,
     /// Of the newest request.
     sequence: u64,
     /// Frames for the next answer.
@@ -195,6 +211,12 @@ impl Task {
                 _ = ticks.tick(), if held.is_some() => {}
                 () = sleep_until(until) => overdue = true,
                 () = self.registered.replaced.cancelled() => return,
+                () = self.registered.revoked.cancelled() => {
+                    if let Some(held) = held {
+                        let _ = held.answer.send(Err(PollError::Revoked));
+                    }
+                    return;
+                }
                 () = stop.cancelled() => {
                     if let Some(held) = held {
                         let _ = held.answer.send(Err(PollError::Stopping));
@@ -246,11 +268,15 @@ impl Task {
         match frame(&given.to_string()) {
             Read::Frame(frame) if overtaken && matches!(*frame, Up::Heartbeat(_) | Up::CommandProgress(_)) => Ok(()),
             Read::Frame(frame) => {
-                let answer = self.conversation.take(*frame).await?;
+                let answer = self.conversation.take(*frame).await.map_err(|error| counted(&self.counters, error.into()))?;
                 self.said.extend(answer.as_ref().map(value));
                 Ok(())
             }
-            Read::Close(close) => Err(close.into()),
+            Read::Close(close) => Err(counted(&self.counters, close.into())),
+            Read::Unknown => {
+                self.counters.skip();
+                Ok(())
+            }
             Read::Skip | Read::Ended => Ok(()),
         }
     }
@@ -270,6 +296,14 @@ impl Task {
     fn answer(&mut self) -> PollResponse {
         PollResponse { frames: std::mem::take(&mut self.said) }
     }
+}
+
+/// A frame that ends the session is counted.
+fn counted(counters: &Counters, error: PollError) -> PollError {
+    if let PollError::Protocol { code, .. } = &error {
+        counters.refuse(*code);
+    }
+    error
 }
 
 fn value(frame: &Down) -> Value {

@@ -10,8 +10,10 @@ use tokio_tungstenite::tungstenite;
 pub enum Read {
     /// A frame.
     Frame(Box<Up>),
-    /// Nothing to act on: ping, pong, or a type of a later version.
+    /// Nothing to act on: ping or pong.
     Skip,
+    /// A frame of a type of a later version; nothing to act on either.
+    Unknown,
     /// The connection ends with this.
     Close(CloseFrame),
     /// The connection is over.
@@ -51,7 +53,7 @@ pub fn frame(text: &str) -> Read {
         Err(error) => match serde_json::from_str::<Tagged>(text) {
             Ok(tagged) if !known(&tagged.r#type) => {
                 tracing::info!(r#type = tagged.r#type.escape_debug().to_string(), "a frame of unknown type was skipped");
-                Read::Skip
+                Read::Unknown
             }
             Ok(_) | Err(_) => {
                 tracing::warn!(%error, "a frame is not readable");
@@ -88,6 +90,7 @@ mod tests {
         let seen = match &read {
             Read::Frame(_) => "frame".to_owned(),
             Read::Skip => "skip".to_owned(),
+            Read::Unknown => "unknown".to_owned(),
             Read::Close(frame) => frame.code.to_string(),
             Read::Ended => "ended".to_owned(),
         };
@@ -97,7 +100,7 @@ mod tests {
     #[test]
     fn messages() {
         check(r#"{"type":"command_ack","id":"01936f5e-0000-7000-8000-000000000000","later":1}"#, "frame");
-        check(r#"{"type":"of_a_later_version","x":1}"#, "skip");
+        check(r#"{"type":"of_a_later_version","x":1}"#, "unknown");
         check(r#"{"type":"command_ack"}"#, "1007");
         check(r#"{"type":"command_ack","id":"x"}"#, "1007");
         check(r#"{"id":"x"}"#, "1007");

@@ -55,6 +55,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// The stable code of what the server said.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Problem(problem) => Some(&problem.code),
+            Self::NoToken | Self::File { .. } | Self::Transport { .. } | Self::Foreign(_) => None,
+        }
+    }
+
     /// What to do next, where that is known.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
@@ -66,7 +75,10 @@ impl ClientError {
                 "is `navin-manager serve` running? The address is --endpoint, the certificate authority --ca-file (its ca.crt lies in the server's data folder)"
             }
             Self::File { .. } | Self::Foreign(_) => return None,
-            Self::Problem(problem) => return next_step(&problem.code).map(str::to_owned),
+            Self::Problem(problem) => {
+                let told = next_step(&problem.code).map(str::to_owned);
+                return told.or_else(|| Some(format!("docs/errors/http/{}.md says why, and what to do", problem.code)));
+            }
         };
         Some(hint.to_owned())
     }

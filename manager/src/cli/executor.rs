@@ -7,7 +7,7 @@ use super::client::segment;
 use super::output::{Column, Format, show};
 use super::{CliError, Global, next, print};
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 8] = [
     ("ID", "/id"),
     ("CLUSTER", "/cluster"),
     ("CONNECTED", "/connected"),
@@ -15,8 +15,9 @@ const COLUMNS: [Column; 7] = [
     ("VERSION", "/version"),
     ("STATUS", "/heartbeat/platform/status"),
     ("CERTIFICATE UNTIL", "/certificate_expires_at"),
+    ("REVOKED", "/revoked_at"),
 ];
-const COMMANDS: [Column; 9] = [
+const COMMANDS: [Column; 10] = [
     ("ID", "/id"),
     ("SEQUENCE", "/sequence"),
     ("ACTION", "/action"),
@@ -25,6 +26,7 @@ const COMMANDS: [Column; 9] = [
     ("STATUS", "/status"),
     ("ATTEMPTS", "/attempts"),
     ("STAGE", "/progress/stage"),
+    ("CODE", "/code"),
     ("RESULT", "/result"),
 ];
 
@@ -41,6 +43,11 @@ pub enum Verb {
     List,
     /// Show an executor with its last heartbeat.
     Get {
+        /// Which.
+        id: String,
+    },
+    /// Refuse the executor's key and certificates from now on, and end its connection; it may enrol anew.
+    Revoke {
         /// Which.
         id: String,
     },
@@ -71,6 +78,13 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
         }
         Verb::List => show(global, &client.get("executors").await?, &COLUMNS),
         Verb::Get { id } => show(global, &client.get(&format!("executors/{}", segment(&id))).await?, &COLUMNS),
+        Verb::Revoke { id } => {
+            let revoked = client.post(&format!("executors/{}/revoke", segment(&id)), &json!({})).await?;
+            show(global, &revoked, &COLUMNS)?;
+            let cluster = revoked.get("cluster").and_then(Value::as_str).unwrap_or("NAME");
+            next(&format!("if it is to come back: navin-manager executor enroll --cluster {cluster}"));
+            Ok(())
+        }
         Verb::Commands { id } => show(global, &client.get(&format!("executors/{}/commands", segment(&id))).await?, &COMMANDS),
     }
 }

@@ -16,7 +16,7 @@ pub struct Token {
 pub struct Known {
     /// Whether it is in the token's cluster.
     pub same_cluster: bool,
-    /// When its certificate ends, if it has one.
+    /// When its certificate ends, if it has one that was not revoked.
     pub certificate_until: Option<Timestamp>,
 }
 
@@ -34,8 +34,8 @@ pub enum Refusal {
     HasCertificate,
 }
 
-/// Whether a token makes an executor. A known executor without a valid certificate (it stopped between its two requests, or was
-/// away too long) may enrol again in the same cluster and gets new keys.
+/// Whether a token makes an executor. A known executor without a valid certificate (it stopped between its two requests, was
+/// away too long, or was revoked) may enrol again in the same cluster and gets new keys.
 ///
 /// # Errors
 /// The first rule that is broken.

@@ -25,7 +25,7 @@ mod tests {
 
     fn check(status: CommandStatus, text: &str, expected: bool) {
         let text = text.replace("SHA", &"a".repeat(64));
-        let result = CommandResult { id: CommandId(uuid::Uuid::nil()), status, result: text.clone(), objects: Vec::new() };
+        let result = CommandResult { id: CommandId(uuid::Uuid::nil()), status, result: text.clone(), objects: Vec::new(), code: None };
         assert_eq!(wants_approval(&result), expected, "{text}");
     }
 

@@ -4,7 +4,7 @@ use agent_api::frame::CommandProgress;
 use agent_api::heartbeat::Heartbeat;
 use agent_api::name::{CommandId, ExecutorId};
 use axum::extract::{Path, State};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,6 +21,7 @@ pub fn routes() -> Router<Shared> {
         .route("/api/v1/executors", get(list))
         .route("/api/v1/executors/{id}", get(show))
         .route("/api/v1/executors/{id}/commands", get(commands))
+        .route("/api/v1/executors/{id}/revoke", post(revoke))
 }
 
 #[derive(Debug, Serialize)]
@@ -31,6 +32,7 @@ struct View {
     connected: bool,
     enrolled_at: Timestamp,
     certificate_expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
     last_seen: Option<Timestamp>,
     age_s: Option<i64>,
     heartbeat: Option<Heartbeat>,
@@ -50,6 +52,7 @@ struct CommandView {
     /// Deliveries that nobody was there for.
     missed: i64,
     result: Option<String>,
+    code: Option<String>,
     objects: Option<serde_json::Value>,
     progress: Option<CommandProgress>,
     progress_at: Option<Timestamp>,
@@ -75,6 +78,19 @@ async fn commands(State(app): State<Shared>, Path(id): Path<String>) -> Result<J
     Ok(Json(stored.into_iter().map(|command| command_view(command, &running)).collect()))
 }
 
+/// Refuses the executor's key and certificates from now on, and ends its connection. In this order: a connection that comes meanwhile
+/// finds the one or is found by the other.
+async fn revoke(State(app): State<Shared>, Path(id): Path<String>) -> Result<Json<View>, ApiError> {
+    let executor = find(&app, &id).await?.id;
+    app.inbound.store.revoke_executor(executor, Timestamp::now()).await?;
+    app.connections.revoke(executor);
+    tracing::info!(%executor, "revoked");
+    if let Some(environment) = app.inbound.store.environment_of(executor).await? {
+        app.inbound.fleet.poke(environment).await;
+    }
+    Ok(Json(view(&app, find(&app, &id).await?)))
+}
+
 async fn find(app: &Shared, id: &str) -> Result<Executor, ApiError> {
     let not_found = || ApiError::NotFound { noun: "executor", name: id.to_owned() };
     let parsed: ExecutorId = id.parse().map_err(|_| not_found())?;
@@ -89,6 +105,7 @@ fn view(app: &Shared, executor: Executor) -> View {
         connected: app.connections.has(executor.id),
         enrolled_at: executor.enrolled_at,
         certificate_expires_at: executor.cert_not_after,
+        revoked_at: executor.revoked_at,
         last_seen: executor.last_seen,
         age_s: executor.last_seen.map(|at| Timestamp::now().duration_since(at).as_secs()),
         heartbeat: executor.heartbeat,
@@ -108,6 +125,7 @@ fn command_view(command: StoredCommand, running: &[Noted]) -> CommandView {
         attempts: command.sent,
         missed: command.missed,
         result: command.result,
+        code: command.code,
         objects: command.objects,
         progress: noted.map(|noted| noted.progress.clone()),
         progress_at: noted.map(|noted| noted.at),

@@ -1,10 +1,11 @@
-//! Every error of the HTTP interfaces, its status and its stable code.
+//! Every error of the HTTP interfaces, and its stable code.
 
 use agent_api::problem::{MEDIA_TYPE, Problem};
 use agent_api::signature::SignatureError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use super::code::Code;
 use crate::channel::fleet::FleetError;
 use crate::channel::poll::PollError;
 use crate::domain::enrolment::Refusal;
@@ -101,6 +102,9 @@ pub enum ApiError {
     /// A poll.
     #[error(transparent)]
     Poll(#[from] PollError),
+    /// The executor was revoked.
+    #[error("this executor was revoked: its key and certificates are refused; enrol it anew with a fresh one-time token")]
+    Revoked,
     /// No client certificate.
     #[error("a client certificate is needed")]
     CertificateRequired,
@@ -121,44 +125,42 @@ impl ApiError {
         Self::Internal(Box::new(error))
     }
 
-    fn kind(&self) -> (StatusCode, &'static str, &'static str) {
-        use StatusCode as S;
+    /// Its stable code.
+    #[must_use]
+    pub fn code(&self) -> Code {
         match self {
-            Self::Unauthenticated => (S::UNAUTHORIZED, "unauthenticated", "Not authenticated"),
-            Self::Forbidden => (S::FORBIDDEN, "forbidden", "Not allowed"),
-            Self::NotFound { .. } | Self::NoRoute => (S::NOT_FOUND, "not_found", "Not found"),
-            Self::Method => (S::METHOD_NOT_ALLOWED, "method_not_allowed", "Method not allowed"),
-            Self::Invalid(_) => (S::BAD_REQUEST, "invalid_request", "Invalid request"),
-            Self::TooLarge(_) => (S::PAYLOAD_TOO_LARGE, "too_large", "Too large"),
-            Self::Slow(_) => (S::REQUEST_TIMEOUT, "timeout", "Too slow"),
-            Self::Taken { .. } | Self::ReleaseDiffers(_) => (S::CONFLICT, "already_exists", "Already there"),
-            Self::ClusterHasEnvironment { .. } => (S::CONFLICT, "cluster_has_environment", "Cluster has an environment"),
-            Self::LastToken(_) => (S::CONFLICT, "last_token", "Last token"),
-            Self::Release(ReleaseError::Secrets(_)) => (S::UNPROCESSABLE_ENTITY, "values_secret", "Secrets in values"),
-            Self::Release(ReleaseError::Namespace(_) | ReleaseError::Manifest(_)) => {
-                (S::UNPROCESSABLE_ENTITY, "manifest_refused", "Manifest refused")
-            }
-            Self::NothingProposed(..) => (S::NOT_FOUND, "nothing_proposed", "Nothing proposed"),
-            Self::Enrolment(Refusal::Token) => (S::UNAUTHORIZED, "enrolment_token_invalid", "Enrolment token not valid"),
-            Self::Enrolment(Refusal::OtherCluster) => (S::CONFLICT, "executor_elsewhere", "Executor of another cluster"),
-            Self::Enrolment(Refusal::HasCertificate) => (S::CONFLICT, "certificate_unexpired", "Certificate unexpired"),
-            Self::CertificateRequest(_) => (S::UNPROCESSABLE_ENTITY, "certificate_request_refused", "Certificate request refused"),
-            Self::Signature(SignatureError::Window(_)) => (S::UNAUTHORIZED, "clock_apart", "Clocks apart"),
-            Self::Signature(_) | Self::UnknownKey => (S::UNAUTHORIZED, "signature_invalid", "Signature not valid"),
-            Self::Replayed => (S::UNAUTHORIZED, "replayed", "Request replayed"),
-            Self::BeforeStart(_) => (S::UNAUTHORIZED, "signed_before_start", "Signed before the server's start"),
-            Self::TooMany => (S::TOO_MANY_REQUESTS, "too_many_requests", "Too many requests"),
-            Self::Busy(_) => (S::SERVICE_UNAVAILABLE, "busy", "Busy"),
-            Self::Poll(PollError::Unknown) => (S::CONFLICT, "poll_session_unknown", "Poll session not known"),
-            Self::Poll(PollError::Overtaken) => (S::CONFLICT, "poll_overtaken", "Poll overtaken"),
-            Self::Poll(PollError::Protocol { .. }) => (S::BAD_REQUEST, "frame_refused", "Frame refused"),
-            Self::Poll(PollError::Stopping) => (S::SERVICE_UNAVAILABLE, "stopping", "Stopping"),
-            Self::CertificateRequired => (S::UNAUTHORIZED, "certificate_required", "Certificate required"),
-            Self::CertificateMismatch => (S::FORBIDDEN, "certificate_mismatch", "Another certificate"),
-            Self::Upgrade(_) => (S::BAD_REQUEST, "upgrade_refused", "Upgrade refused"),
-            Self::Internal(_) | Self::Poll(PollError::Store(_)) | Self::Release(ReleaseError::Json(_)) => {
-                (S::INTERNAL_SERVER_ERROR, "internal", "Internal error")
-            }
+            Self::Unauthenticated => Code::Unauthenticated,
+            Self::Forbidden => Code::Forbidden,
+            Self::NotFound { .. } | Self::NoRoute => Code::NotFound,
+            Self::Method => Code::MethodNotAllowed,
+            Self::Invalid(_) => Code::InvalidRequest,
+            Self::TooLarge(_) => Code::TooLarge,
+            Self::Slow(_) => Code::Timeout,
+            Self::Taken { .. } | Self::ReleaseDiffers(_) => Code::AlreadyExists,
+            Self::ClusterHasEnvironment { .. } => Code::ClusterHasEnvironment,
+            Self::LastToken(_) => Code::LastToken,
+            Self::Release(ReleaseError::Secrets(_)) => Code::ValuesSecret,
+            Self::Release(ReleaseError::Namespace(_) | ReleaseError::Manifest(_)) => Code::ManifestRefused,
+            Self::NothingProposed(..) => Code::NothingProposed,
+            Self::Enrolment(Refusal::Token) => Code::EnrolmentTokenInvalid,
+            Self::Enrolment(Refusal::OtherCluster) => Code::ExecutorElsewhere,
+            Self::Enrolment(Refusal::HasCertificate) => Code::CertificateUnexpired,
+            Self::CertificateRequest(_) => Code::CertificateRequestRefused,
+            Self::Signature(SignatureError::Window(_)) => Code::ClockApart,
+            Self::Signature(_) | Self::UnknownKey => Code::SignatureInvalid,
+            Self::Replayed => Code::Replayed,
+            Self::BeforeStart(_) => Code::SignedBeforeStart,
+            Self::TooMany => Code::TooManyRequests,
+            Self::Busy(_) => Code::Busy,
+            Self::Poll(PollError::Unknown) => Code::PollSessionUnknown,
+            Self::Poll(PollError::Overtaken) => Code::PollOvertaken,
+            Self::Poll(PollError::Protocol { .. }) => Code::FrameRefused,
+            Self::Poll(PollError::Stopping) => Code::Stopping,
+            Self::Revoked | Self::Poll(PollError::Revoked) => Code::ExecutorRevoked,
+            Self::CertificateRequired => Code::CertificateRequired,
+            Self::CertificateMismatch => Code::CertificateMismatch,
+            Self::Upgrade(_) => Code::UpgradeRefused,
+            Self::Internal(_) | Self::Poll(PollError::Store(_)) | Self::Release(ReleaseError::Json(_)) => Code::Internal,
         }
     }
 }
@@ -180,11 +182,13 @@ impl From<FleetError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (status, code, title) = self.kind();
+        let code = self.code();
+        let status = code.status();
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(error = %agent_api::chain::chain(&self), "internal error");
         }
-        let problem = Problem { status: status.as_u16(), code: code.to_owned(), title: title.to_owned(), detail: self.to_string() };
+        let (name, title) = (code.name().to_owned(), code.title().to_owned());
+        let problem = Problem { status: status.as_u16(), code: name, title, detail: self.to_string() };
         let mut response = (status, axum::Json(problem)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Self::Busy(seconds) = self {

@@ -57,6 +57,10 @@ async fn check(app: &Shared, request: Request) -> Result<(Signed, Request), ApiE
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let now = Timestamp::now().as_second();
     signature::verify(&claim, &headers, &secret, parts.method.as_str(), target, &body, now)?;
+    // Told to nobody but the holder of the key.
+    if credentials.revoked {
+        return Err(ApiError::Revoked);
+    }
     let before_start = app.started_at.as_second() - claim.created;
     if before_start > 0 {
         return Err(ApiError::BeforeStart(before_start));

@@ -22,9 +22,13 @@ pub struct Reported {
     pub reported_at: Timestamp,
 }
 
-/// The last entry of each approval of an executor; it has to be the last condition.
-const LAST: &str = "a.what = 'approval' AND a.number = (SELECT MAX(b.number) FROM audit b \
-     WHERE b.executor_id = a.executor_id AND b.sha256 = a.sha256 AND b.approved_at = a.approved_at)";
+/// Condition: `a` is the last entry of its approval.
+macro_rules! is_last {
+    () => {
+        "a.what = 'approval' AND a.number = (SELECT MAX(b.number) FROM audit b \
+         WHERE b.executor_id = a.executor_id AND b.sha256 = a.sha256 AND b.approved_at = a.approved_at)"
+    };
+}
 
 #[derive(sqlx::FromRow)]
 struct Row {
@@ -42,7 +46,8 @@ impl Store {
     /// The database.
     pub async fn record_approvals(&self, executor: ExecutorId, reported: &[ApprovalRecord], now: Timestamp) -> Result<(), StoreError> {
         let reported = &reported[..reported.len().min(ApprovalRecord::MOST)];
-        let news = |known: &[Stored]| reported.iter().filter(|approval| !known.contains(&Stored::of(approval))).cloned().collect::<Vec<_>>();
+        let news =
+            |known: &[Stored]| reported.iter().filter(|approval| !known.contains(&Stored::of(approval))).cloned().collect::<Vec<_>>();
         if news(&known(&self.pool, executor).await?).is_empty() {
             return Ok(());
         }
@@ -72,11 +77,12 @@ impl Store {
     /// # Errors
     /// The database.
     pub async fn approvals(&self, environment: &str) -> Result<Vec<Reported>, StoreError> {
-        let rows: Vec<Row> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
+        let rows: Vec<Row> = sqlx::query_as(concat!(
             "SELECT a.executor_id, a.at, a.sha256, a.approved_by, a.approved_at, a.expires_at, a.objects FROM audit a \
-             JOIN executors x ON x.id = a.executor_id JOIN environments e ON e.cluster_id = x.cluster_id \
-             WHERE e.name = $1 AND {LAST} ORDER BY a.approved_at DESC, a.number",
-        )))
+             JOIN executors x ON x.id = a.executor_id JOIN environments e ON e.cluster_id = x.cluster_id WHERE e.name = $1 AND ",
+            is_last!(),
+            " ORDER BY a.approved_at DESC, a.number",
+        ))
         .bind(environment)
         .fetch_all(&self.pool)
         .await?;
@@ -99,9 +105,10 @@ impl Stored {
 }
 
 async fn known(database: impl SqliteExecutor<'_>, executor: ExecutorId) -> Result<Vec<Stored>, StoreError> {
-    let rows: Vec<ApprovalRow> = sqlx::query_as(sqlx::AssertSqlSafe(format!(
-        "SELECT a.sha256, a.approved_by, a.approved_at, a.expires_at, a.objects FROM audit a WHERE a.executor_id = $1 AND {LAST}"
-    )))
+    let rows: Vec<ApprovalRow> = sqlx::query_as(concat!(
+        "SELECT a.sha256, a.approved_by, a.approved_at, a.expires_at, a.objects FROM audit a WHERE a.executor_id = $1 AND ",
+        is_last!(),
+    ))
     .bind(executor.to_string())
     .fetch_all(database)
     .await?;

@@ -46,9 +46,6 @@ pub enum What {
     },
 }
 
-/// Columns of an entry, in the order of [`Row`]'s fields.
-pub(super) const COLUMNS: &str = "number, at, who, what, method, path, status, executor_id, sha256, approved_by, approved_at, expires_at, objects";
-
 #[derive(sqlx::FromRow)]
 struct Row {
     number: i64,
@@ -99,10 +96,7 @@ impl Row {
                 path: present(self.path)?,
                 status: u16::try_from(present(self.status)?).map_err(|error| damaged("audit entry", error))?,
             },
-            "approval" => What::Approval {
-                executor: parse("executor id", &present(self.executor_id)?)?,
-                approval: self.approval.read()?,
-            },
+            "approval" => What::Approval { executor: parse("executor id", &present(self.executor_id)?)?, approval: self.approval.read()? },
             other => return Err(damaged("audit entry", format!("`{other}` is of another version"))),
         };
         Ok(Entry { number: self.number, at: time(self.at)?, who: self.who, what })
@@ -134,13 +128,15 @@ impl Store {
     /// # Errors
     /// The database.
     pub async fn audit(&self, after: i64, since: Option<Timestamp>, limit: u32) -> Result<Vec<Entry>, StoreError> {
-        let rows: Vec<Row> =
-            sqlx::query_as(sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM audit WHERE number > $1 AND at >= $2 ORDER BY number LIMIT $3")))
-                .bind(after)
-                .bind(since.map_or(i64::MIN, millis))
-                .bind(limit)
-                .fetch_all(&self.pool)
-                .await?;
+        let rows: Vec<Row> = sqlx::query_as(
+            "SELECT number, at, who, what, method, path, status, executor_id, sha256, approved_by, approved_at, expires_at, objects \
+             FROM audit WHERE number > $1 AND at >= $2 ORDER BY number LIMIT $3",
+        )
+        .bind(after)
+        .bind(since.map_or(i64::MIN, millis))
+        .bind(limit)
+        .fetch_all(&self.pool)
+        .await?;
         rows.into_iter().map(Row::read).collect()
     }
 }

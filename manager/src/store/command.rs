@@ -33,6 +33,8 @@ pub struct StoredCommand {
     pub missed: i64,
     /// How it ended.
     pub result: Option<String>,
+    /// Why without success, as a stable name.
+    pub code: Option<String>,
     /// Objects that were written, as JSON.
     pub objects: Option<serde_json::Value>,
     /// When it was made.
@@ -162,7 +164,7 @@ impl Store {
         let wants_approval = refusal::wants_approval(result);
         let stored = sqlx::query(
             "UPDATE commands SET status = $1, result = $2, objects = $3, wants_approval = $4, ended_at = $5, \
-             acked_at = COALESCE(acked_at, $5) WHERE id = $6 AND executor_id = $7 AND status NOT IN ('completed', 'failed')",
+             acked_at = COALESCE(acked_at, $5), code = $8 WHERE id = $6 AND executor_id = $7 AND status NOT IN ('completed', 'failed')",
         )
         .bind(status.as_str())
         .bind(&result.result)
@@ -171,6 +173,7 @@ impl Store {
         .bind(millis(now))
         .bind(result.id.to_string())
         .bind(executor.to_string())
+        .bind(&result.code)
         .execute(&self.pool)
         .await?;
         Ok(stored.rows_affected() == 1)
@@ -222,8 +225,8 @@ impl Store {
     /// The database.
     pub async fn commands(&self, executor: ExecutorId) -> Result<Vec<StoredCommand>, StoreError> {
         let rows: Vec<Row> = sqlx::query_as(
-            "SELECT c.id, c.sequence, c.action, c.target, p.sha256, c.purpose, c.status, c.sent, c.missed, c.result, c.objects, \
-             c.created_at, c.sent_at, c.acked_at, c.ended_at FROM commands c LEFT JOIN proposals p ON p.id = c.proposal_id \
+            "SELECT c.id, c.sequence, c.action, c.target, p.sha256, c.purpose, c.status, c.sent, c.missed, c.result, c.code, \
+             c.objects, c.created_at, c.sent_at, c.acked_at, c.ended_at FROM commands c LEFT JOIN proposals p ON p.id = c.proposal_id \
              WHERE c.executor_id = $1 ORDER BY c.sequence",
         )
         .bind(executor.to_string())
@@ -245,6 +248,7 @@ struct Row {
     sent: i64,
     missed: i64,
     result: Option<String>,
+    code: Option<String>,
     objects: Option<String>,
     created_at: i64,
     sent_at: Option<i64>,
@@ -265,6 +269,7 @@ impl Row {
             sent: self.sent,
             missed: self.missed,
             result: self.result,
+            code: self.code,
             objects: self.objects.map(|text| from_json("outcome", &text)).transpose()?,
             created_at: time(self.created_at)?,
             sent_at: times(self.sent_at)?,

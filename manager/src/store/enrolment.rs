@@ -56,14 +56,17 @@ impl Store {
                 .fetch_optional(&mut *write)
                 .await?;
         let Some((cluster_id, expires_at, used_at)) = token else { return Ok(Err(Refusal::Token)) };
-        let known: Option<(String, Option<i64>)> = sqlx::query_as("SELECT cluster_id, cert_not_after FROM executors WHERE id = $1")
-            .bind(executor.to_string())
-            .fetch_optional(&mut *write)
-            .await?;
+        let known: Option<(String, Option<i64>, Option<i64>)> =
+            sqlx::query_as("SELECT cluster_id, cert_not_after, revoked_at FROM executors WHERE id = $1")
+                .bind(executor.to_string())
+                .fetch_optional(&mut *write)
+                .await?;
         let token = enrolment::Token { expires_at: super::time(expires_at)?, used: used_at.is_some() };
         let known = match known {
-            Some((cluster, not_after)) => {
-                Some(enrolment::Known { same_cluster: cluster == cluster_id, certificate_until: times(not_after)? })
+            Some((cluster, not_after, revoked_at)) => {
+                // A revoked one's certificate keeps nobody out: it is good for nothing.
+                let certificate_until = if revoked_at.is_some() { None } else { times(not_after)? };
+                Some(enrolment::Known { same_cluster: cluster == cluster_id, certificate_until })
             }
             None => None,
         };
@@ -79,7 +82,7 @@ impl Store {
             "INSERT INTO executors (id, cluster_id, access_key, sealed_secret, enrolled_at) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (id) DO UPDATE SET access_key = excluded.access_key, sealed_secret = excluded.sealed_secret, \
              enrolled_at = excluded.enrolled_at, cert_serial = NULL, cert_key_sha256 = NULL, cert_not_after = NULL, \
-             next_cert_serial = NULL, next_cert_key_sha256 = NULL, next_cert_not_after = NULL",
+             next_cert_serial = NULL, next_cert_key_sha256 = NULL, next_cert_not_after = NULL, revoked_at = NULL",
         )
         .bind(executor.to_string())
         .bind(&cluster_id)

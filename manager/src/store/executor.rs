@@ -18,6 +18,8 @@ pub struct Credentials {
     pub certificate: Option<Certificate>,
     /// The one that follows it, not used yet.
     pub next_certificate: Option<Certificate>,
+    /// Whether they are good no more.
+    pub revoked: bool,
 }
 
 /// What binds a certificate to an executor.
@@ -40,6 +42,8 @@ pub struct Executor {
     pub enrolled_at: Timestamp,
     /// When its certificate ends.
     pub cert_not_after: Option<Timestamp>,
+    /// Since when its key and certificates are refused.
+    pub revoked_at: Option<Timestamp>,
     /// clicklink's version, from its last `hello`.
     pub version: Option<String>,
     /// When its last heartbeat came.
@@ -48,9 +52,9 @@ pub struct Executor {
     pub heartbeat: Option<Heartbeat>,
 }
 
-/// Id, sealed key, and serial number and key of the certificate and the next one.
-type KeyRow = (String, Vec<u8>, Option<String>, Option<String>, Option<String>, Option<String>);
-type Row = (String, String, i64, Option<i64>, Option<String>, Option<i64>, Option<String>);
+/// Id, sealed key, serial number and key of the certificate and the next one, and the revocation.
+type KeyRow = (String, Vec<u8>, Option<String>, Option<String>, Option<String>, Option<String>, Option<i64>);
+type Row = (String, String, i64, Option<i64>, Option<i64>, Option<String>, Option<i64>, Option<String>);
 
 /// A stored heartbeat; none if another version wrote it in a way that this one cannot read: the next one comes in seconds.
 pub fn read_heartbeat(text: &str) -> Option<Heartbeat> {
@@ -58,12 +62,13 @@ pub fn read_heartbeat(text: &str) -> Option<Heartbeat> {
     read.inspect_err(|error| tracing::warn!(%error, "a stored heartbeat is not readable")).ok()
 }
 
-fn row((id, cluster, enrolled_at, cert_not_after, version, last_seen, heartbeat): Row) -> Result<Executor, StoreError> {
+fn row((id, cluster, enrolled_at, cert_not_after, revoked_at, version, last_seen, heartbeat): Row) -> Result<Executor, StoreError> {
     Ok(Executor {
         id: parse("executor id", &id)?,
         cluster,
         enrolled_at: time(enrolled_at)?,
         cert_not_after: times(cert_not_after)?,
+        revoked_at: times(revoked_at)?,
         version,
         last_seen: times(last_seen)?,
         heartbeat: heartbeat.and_then(|text| read_heartbeat(&text)),
@@ -77,19 +82,20 @@ impl Store {
     /// The database.
     pub async fn credentials(&self, access_key: &str) -> Result<Option<Credentials>, StoreError> {
         let found: Option<KeyRow> = sqlx::query_as(
-            "SELECT id, sealed_secret, cert_serial, cert_key_sha256, next_cert_serial, next_cert_key_sha256 FROM executors \
-             WHERE access_key = $1",
+            "SELECT id, sealed_secret, cert_serial, cert_key_sha256, next_cert_serial, next_cert_key_sha256, revoked_at \
+             FROM executors WHERE access_key = $1",
         )
         .bind(access_key)
         .fetch_optional(&self.pool)
         .await?;
-        let Some((id, sealed_secret, serial, key, next_serial, next_key)) = found else { return Ok(None) };
+        let Some((id, sealed_secret, serial, key, next_serial, next_key, revoked_at)) = found else { return Ok(None) };
         let certificate = |serial: Option<String>, key: Option<String>| Some(Certificate { serial: serial?, key_sha256: key? });
         Ok(Some(Credentials {
             id: parse("executor id", &id)?,
             sealed_secret,
             certificate: certificate(serial, key),
             next_certificate: certificate(next_serial, next_key),
+            revoked: revoked_at.is_some(),
         }))
     }
 
@@ -99,7 +105,7 @@ impl Store {
     /// The database.
     pub async fn executors(&self, cluster: Option<&str>) -> Result<Vec<Executor>, StoreError> {
         let rows: Vec<Row> = sqlx::query_as(
-            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.version, x.last_seen, x.heartbeat \
+            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.revoked_at, x.version, x.last_seen, x.heartbeat \
              FROM executors x JOIN clusters c ON c.id = x.cluster_id WHERE $1 IS NULL OR c.name = $1 ORDER BY x.enrolled_at, x.id",
         )
         .bind(cluster)
@@ -114,13 +120,36 @@ impl Store {
     /// The database.
     pub async fn executor(&self, id: ExecutorId) -> Result<Option<Executor>, StoreError> {
         let found: Option<Row> = sqlx::query_as(
-            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.version, x.last_seen, x.heartbeat \
+            "SELECT x.id, c.name, x.enrolled_at, x.cert_not_after, x.revoked_at, x.version, x.last_seen, x.heartbeat \
              FROM executors x JOIN clusters c ON c.id = x.cluster_id WHERE x.id = $1",
         )
         .bind(id.to_string())
         .fetch_optional(&self.pool)
         .await?;
         found.map(row).transpose()
+    }
+
+    /// From now on the executor's key and certificates are refused; a second time changes nothing.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn revoke_executor(&self, id: ExecutorId, now: Timestamp) -> Result<(), StoreError> {
+        sqlx::query("UPDATE executors SET revoked_at = COALESCE(revoked_at, $1) WHERE id = $2")
+            .bind(millis(now))
+            .bind(id.to_string())
+            .execute(&self.pool)
+            .await?;
+        Ok(())
+    }
+
+    /// Whether the executor's key and certificates are refused.
+    ///
+    /// # Errors
+    /// The database.
+    pub async fn is_revoked(&self, id: ExecutorId) -> Result<bool, StoreError> {
+        let revoked: Option<Option<i64>> =
+            sqlx::query_scalar("SELECT revoked_at FROM executors WHERE id = $1").bind(id.to_string()).fetch_optional(&self.pool).await?;
+        Ok(revoked.flatten().is_some())
     }
 
     /// The environment of an executor's cluster.

@@ -19,7 +19,7 @@ impl Store {
         let Some(proposal) = self.newest_proposal(environment).await? else { return Ok(None) };
         let executors: Vec<(String, Option<i64>, Option<String>)> = sqlx::query_as(
             "SELECT x.id, x.last_seen, x.heartbeat FROM executors x JOIN environments e ON e.cluster_id = x.cluster_id \
-             WHERE e.name = $1 ORDER BY x.enrolled_at, x.id",
+             WHERE e.name = $1 AND x.revoked_at IS NULL ORDER BY x.enrolled_at, x.id",
         )
         .bind(environment)
         .fetch_all(&self.pool)

@@ -56,7 +56,7 @@ async fn sync(store: &Store, purpose: Purpose, second: i64) -> CommandId {
 }
 
 fn result(id: CommandId, status: CommandStatus, text: &str) -> CommandResult {
-    CommandResult { id, status, result: text.into(), objects: Vec::new() }
+    CommandResult { id, status, result: text.into(), objects: Vec::new(), code: None }
 }
 
 #[tokio::test]
@@ -76,12 +76,13 @@ async fn a_command_from_queue_to_result() {
     assert_eq!(store.queued(executor()).await.unwrap(), [two]);
     assert!(store.send(one, at(7)).await.unwrap().is_none());
     let hint = format!("run: clctl platform approve (pending bundle sha {})", "a".repeat(64));
-    let refused = result(one, CommandStatus::Failed, &hint);
+    let refused = CommandResult { code: Some("approval_missing".into()), ..result(one, CommandStatus::Failed, &hint) };
     assert!(!store.store_result(ExecutorId(uuid::Uuid::nil()), &refused, at(8)).await.unwrap());
     assert!(store.store_result(executor(), &refused, at(8)).await.unwrap());
     assert!(!store.store_result(executor(), &result(one, CommandStatus::Completed, "other"), at(9)).await.unwrap());
     let stored = store.commands(executor()).await.unwrap();
     assert_eq!((stored[0].status, stored[0].result.as_deref(), stored[0].ended_at), (Status::Failed, Some(hint.as_str()), Some(at(8))));
+    assert_eq!(stored[0].code.as_deref(), Some("approval_missing"));
     let (_, state) = store.resend_state("env-7c1d").await.unwrap().unwrap();
     assert_eq!(state.syncs[0].phase, Phase::Ended { at: at(8), end: End::WantsApproval });
     assert_eq!(state.syncs[1].phase, Phase::Queued);
@@ -147,4 +148,25 @@ async fn tokens() {
     assert_eq!(store.revoke_token("one", at(3)).await.unwrap(), Revoked::Done);
     assert!(store.use_token(&hash("1"), at(4)).await.unwrap().is_none());
     assert_eq!(store.revoke_token("one", at(5)).await.unwrap(), Revoked::Unknown);
+}
+
+/// A record from before entries had numbers, and approvals a place in it.
+#[tokio::test]
+async fn an_older_record_is_kept_in_its_order() {
+    let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
+    sqlx::query("CREATE TABLE audit (id TEXT PRIMARY KEY, at BIGINT, who TEXT, method TEXT, path TEXT, status BIGINT)")
+        .execute(&pool)
+        .await
+        .unwrap();
+    for (id, at) in [("b", 2), ("a", 2), ("c", 1)] {
+        sqlx::query("INSERT INTO audit VALUES ($1, $2, $1, 'POST', '/', 200)").bind(id).bind(at).execute(&pool).await.unwrap();
+    }
+    sqlx::raw_sql(include_str!("../../migrations/0003_audit.sql")).execute(&pool).await.unwrap();
+    let store = Store { pool };
+    store.append_call("d", "POST", "/", 200, at(0)).await.unwrap();
+    let who = |entries: Vec<super::audit::Entry>| entries.into_iter().map(|entry| (entry.number, entry.who)).collect::<Vec<_>>();
+    let expected = [(1, "c".to_owned()), (2, "a".to_owned()), (3, "b".to_owned()), (4, "d".to_owned())];
+    assert_eq!(who(store.audit(0, None, 10).await.unwrap()), expected);
+    assert_eq!(who(store.audit(1, None, 2).await.unwrap()), expected[1..3]);
+    assert_eq!(who(store.audit(0, Some(at(0)), 10).await.unwrap()), expected[3..]);
 }

@@ -3,6 +3,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::server::Server;
 
 #[test]
@@ -78,17 +80,47 @@ async fn every_write_is_on_record() {
     server.run(&["cluster", "list"]);
     let file = server.file("stranger", "nvm_stranger");
     server.fail(&["cluster", "create", "d", "--token-file", &file]);
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite:{}", server.data().join("manager.db").display())).await.unwrap();
-    let rows: Vec<(String, String, String, i64)> =
-        sqlx::query_as("SELECT who, method, path, status FROM audit ORDER BY at, id").fetch_all(&pool).await.unwrap();
-    let rows: Vec<String> = rows.iter().map(|(who, method, path, status)| format!("{who} {method} {path} {status}")).collect();
+    let export = |more: &[&str]| {
+        let text = server.run(&[&["audit", "export"], more].concat());
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    let told = |entry: &Value| {
+        let text = |key: &str| entry[key].as_str().unwrap().to_owned();
+        format!("{} {} {} {} {} {}", entry["number"], text("what"), text("who"), text("method"), text("path"), entry["status"])
+    };
+    let entries = export(&[]);
     assert_eq!(
-        rows,
+        entries.iter().map(told).collect::<Vec<_>>(),
         [
-            "bootstrap POST /api/v1/tokens 201",
-            "token:test POST /api/v1/clusters 201",
-            "token:test POST /api/v1/clusters 409",
-            "- POST /api/v1/clusters 401",
+            "1 call bootstrap POST /api/v1/tokens 201",
+            "2 call token:test POST /api/v1/clusters 201",
+            "3 call token:test POST /api/v1/clusters 409",
+            "4 call - POST /api/v1/clusters 401",
         ]
     );
+    assert_eq!(export(&["--after", "3"]), entries[3..]);
+    assert_eq!(export(&["--after", "4"]), [] as [Value; 0]);
+    assert_eq!(export(&["--since", entries[2]["at"].as_str().unwrap()]).last(), entries.last());
+    assert_eq!(export(&["--since", "2100-01-01T00:00:00Z"]), [] as [Value; 0]);
+    let page = server.get("/api/v1/audit?limit=3").await;
+    assert_eq!((page["entries"].as_array().unwrap().as_slice(), &page["next"], &page["more"]), (&entries[..3], &json!(3), &json!(true)));
+    assert_eq!(server.get("/api/v1/audit?limit=0").await["code"], "invalid_request");
+    assert_eq!(server.get("/api/v1/audit?since=yesterday").await["code"], "invalid_request");
+}
+
+#[tokio::test]
+async fn the_record_is_append_only_for_whoever_has_the_file() {
+    let server = Server::start();
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite:{}", server.data().join("manager.db").display())).await.unwrap();
+    let row = "(number, at, who, what) VALUES";
+    for statement in [
+        "UPDATE audit SET who = 'somebody'".to_owned(),
+        "DELETE FROM audit".to_owned(),
+        format!("INSERT OR REPLACE INTO audit {row} (1, 0, 'somebody', 'call')"),
+        format!("INSERT INTO audit {row} (7, 0, 'somebody', 'call')"),
+    ] {
+        let refused = sqlx::query(sqlx::AssertSqlSafe(statement.clone())).execute(&pool).await.unwrap_err();
+        assert!(refused.to_string().contains("the audit record is append-only"), "{statement}: {refused}");
+    }
+    assert_eq!(server.run(&["audit", "export"]).lines().count(), 1);
 }

@@ -76,7 +76,8 @@ async fn the_same_frames_and_an_answer_that_is_lost_comes_again() {
 
     let ack = Up::CommandAck(CommandAck { id: command.id });
     let text = hint(&sha);
-    let result = Up::CommandResult(CommandResult { id: command.id, status: CommandStatus::Failed, result: text, objects: Vec::new() });
+    let result =
+        Up::CommandResult(CommandResult { id: command.id, status: CommandStatus::Failed, result: text, objects: Vec::new(), code: None });
     for _ in 0..2 {
         let answer = poll.ask(&[ack.clone(), result.clone()], 10).await.unwrap();
         assert!(matches!(answer.as_slice(), [Down::ResultAck(ack)] if ack.id == command.id), "{answer:?}");
@@ -105,8 +106,13 @@ async fn a_later_request_ends_an_earlier_one_and_a_late_ones_results_count() {
     assert_eq!((held.err(), later.unwrap()), (conflict("poll_overtaken"), Vec::new()));
     assert!(began.elapsed() < Duration::from_secs(10));
     // A large result on a slow line arrives after the heartbeats that were sent behind it.
-    let result =
-        Up::CommandResult(CommandResult { id: command.id, status: CommandStatus::Failed, result: hint(&sha), objects: Vec::new() });
+    let result = Up::CommandResult(CommandResult {
+        id: command.id,
+        status: CommandStatus::Failed,
+        result: hint(&sha),
+        objects: Vec::new(),
+        code: None,
+    });
     let late = PollRequest { frames: vec![serde_json::to_value(&result).unwrap()], ..request(3, 20) };
     assert_eq!(send(&executor, late).await.err(), conflict("poll_overtaken"));
     assert_eq!(commands(&server, &executor)[0]["status"], "failed");

@@ -59,6 +59,17 @@ impl Server {
         self.folder.path().join("token")
     }
 
+    /// What the REST API answers to a `GET` with the admin token, whatever its status.
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        serde_json::from_str(&self.text(path).await).unwrap()
+    }
+
+    /// As [`Server::get`], as text.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let http = system_tests::simulated::client(&self.ca(), None);
+        http.get(format!("{}{path}", self.endpoint)).bearer_auth(self.token().trim()).send().await.unwrap().text().await.unwrap()
+    }
+
     pub(crate) fn ca(&self) -> String {
         std::fs::read_to_string(self.data().join("ca.crt")).unwrap()
     }

@@ -111,7 +111,7 @@ impl Channel {
     pub async fn result(&mut self, id: CommandId, status: CommandStatus, text: &str) {
         let objects =
             serde_json::from_value(json!([{"group": "apps", "kind": "Deployment", "namespace": "n", "name": "d", "outcome": "created"}]));
-        self.say(&Up::CommandResult(CommandResult { id, status, result: text.into(), objects: objects.unwrap() })).await;
+        self.say(&Up::CommandResult(CommandResult { id, status, result: text.into(), objects: objects.unwrap(), code: None })).await;
         match self.next().await {
             Some(Down::ResultAck(ack)) => assert_eq!(ack.id, id),
             other => panic!("{other:?}"),

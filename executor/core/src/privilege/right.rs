@@ -32,6 +32,16 @@ pub struct Right {
 type Marks = BTreeSet<Mark>;
 type Words = BTreeSet<String>;
 
+/// What a line has but for the things that it is about: those that share all of this are told together. URLs have no group.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Common<'a> {
+    scope: &'a Scope,
+    group: Option<&'a str>,
+    verbs: Words,
+    marks: Marks,
+    by: &'a Words,
+}
+
 /// The lines of grants, those that are escalation-grade first. A grant that another one of them holds is left out.
 pub(super) fn rights(grants: &Grants) -> Vec<Right> {
     let own = grants.iter().filter(|(grant, _)| !grant.is_in_another(grants));
@@ -41,22 +51,21 @@ pub(super) fn rights(grants: &Grants) -> Vec<Right> {
         verbs.insert(grant.verb.clone());
         marks.extend(mark::marks(grant));
     }
-    // (scope, group, verbs, marks, by), then resource, to names; URLs have no group.
-    let mut by_resource: BTreeMap<(&Scope, Option<&str>, Words, Marks, &Words, &str), Words> = BTreeMap::new();
+    let mut by_thing: BTreeMap<(Common<'_>, &str), Words> = BTreeMap::new();
     for ((scope, target, by), (verbs, marks)) in by_target {
-        let (group, resource, name) = match target {
+        let (group, thing, name) = match target {
             Target::Resource { group, resource, name } => (Some(group.as_str()), resource.as_str(), name.clone()),
             Target::Url(url) => (None, url.as_str(), None),
         };
-        by_resource.entry((scope, group, verbs, marks, by, resource)).or_default().extend(name);
+        by_thing.entry((Common { scope, group, verbs, marks, by }, thing)).or_default().extend(name);
     }
-    let mut lines: BTreeMap<(&Scope, Option<&str>, Words, Marks, &Words, Words), Words> = BTreeMap::new();
-    for ((scope, group, verbs, marks, by, resource), names) in by_resource {
-        lines.entry((scope, group, verbs, marks, by, names)).or_default().insert(resource.to_owned());
+    let mut lines: BTreeMap<(Common<'_>, Words), Words> = BTreeMap::new();
+    for ((common, thing), names) in by_thing {
+        lines.entry((common, names)).or_default().insert(thing.to_owned());
     }
     let mut rights: Vec<Right> = lines
         .into_iter()
-        .map(|((scope, group, verbs, marks, by, names), things)| {
+        .map(|((Common { scope, group, verbs, marks, by }, names), things)| {
             let (resources, urls) = if group.is_some() { (things, Words::new()) } else { (Words::new(), things) };
             Right {
                 escalation: marks.into_iter().collect(),

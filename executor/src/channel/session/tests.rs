@@ -100,7 +100,7 @@ fn id(n: u128) -> CommandId {
 }
 
 fn result(n: u128, text: &str) -> Up {
-    Up::CommandResult(CommandResult { id: id(n), status: CommandStatus::Completed, result: text.into(), objects: Vec::new() })
+    Up::CommandResult(CommandResult { id: id(n), status: CommandStatus::Completed, result: text.into(), objects: Vec::new(), code: None })
 }
 
 type Manager = WebSocketStream<DuplexStream>;

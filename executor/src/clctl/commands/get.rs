@@ -9,7 +9,8 @@ use clap::Args;
 use super::{HEADER, row};
 use crate::clctl::local_api::LocalApi;
 use crate::clctl::output::Output;
-use crate::terminal::report;
+use crate::error_code::of_result;
+use crate::terminal::{report, talk};
 
 /// Arguments.
 #[derive(Args)]
@@ -26,7 +27,15 @@ pub(crate) struct Get {
 impl Get {
     pub(super) async fn run(self) -> ExitCode {
         match self.api.get::<CommandView>(&format!("/v1/commands/{}", self.id), &[]).await {
-            Ok(view) => Output::or_default(self.output).print(&view, &HEADER, || vec![row(&view)], || vec![view.id.to_string()]),
+            Ok(view) => {
+                let output = Output::or_default(self.output);
+                let exit = output.print(&view, &HEADER, || vec![row(&view)], || vec![view.id.to_string()]);
+                // Where it is for a person; the page of a code of another version is not ours to name.
+                if let Some(code) = view.code.as_deref().and_then(of_result).filter(|_| output == Output::Table) {
+                    talk(format_args!("hint: {} See docs/errors/{}.md", code.meaning(), code.as_str()));
+                }
+                exit
+            }
             Err(error) => report(&error),
         }
     }

@@ -29,7 +29,7 @@ impl Commands {
     }
 }
 
-const HEADER: [&str; 7] = ["ID", "ACTION", "TARGET", "BUNDLE", "STATUS", "AGE", "RESULT"];
+const HEADER: [&str; 8] = ["ID", "ACTION", "TARGET", "BUNDLE", "STATUS", "CODE", "AGE", "RESULT"];
 
 fn row(view: &CommandView) -> Vec<String> {
     vec![
@@ -38,6 +38,7 @@ fn row(view: &CommandView) -> Vec<String> {
         view.target.clone(),
         view.sha256.as_ref().map(|sha256| sha256.short().to_owned()).unwrap_or_default(),
         view.status.as_str().to_owned(),
+        view.code.clone().unwrap_or_default(),
         age::since(view.created_at, jiff::Timestamp::now()),
         view.result.clone().or_else(|| view.stage.clone()).unwrap_or_default(),
     ]

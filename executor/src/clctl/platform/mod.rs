@@ -4,6 +4,7 @@ mod approve;
 mod arguments;
 mod pending;
 mod record;
+mod removal;
 mod reset;
 mod revoke;
 mod show;

@@ -10,7 +10,7 @@ use agent_api::name::InstallId;
 use agent_api::names::{FIELD_MANAGER_APPROVE, PINS_SECRET};
 use agent_api::object::ObjectKey;
 use agent_api::platform_approval::{API_VERSION, CURRENT, KEPT, KIND, PlatformApprovalSpec, former_name};
-use cluster::object::{self, Propagation};
+use cluster::object::{self, Apply, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::{Value, json};
 
@@ -86,8 +86,8 @@ pub(super) async fn former(client: &Client, home: &str) -> Result<Vec<PlatformAp
     Ok(former)
 }
 
-/// Ends the approval that holds: no credential may write under it. Where somebody removed it, an ended one of nothing takes its place:
-/// without its parameter the policy would refuse every writer of the platform's objects, the person's own preview too.
+/// Ends the approval that holds: no credential may write under it. Where somebody removed it, or the pins, an ended one of nothing takes its
+/// place: without their parameters the policies would refuse every writer of the platform's objects, the person's own preview too.
 ///
 /// `install_id` begins another installation with the next approval.
 pub(super) async fn end(client: &Client, home: &str, now: jiff::Timestamp, install_id: Option<InstallId>) -> Result<(), RecordError> {
@@ -100,10 +100,21 @@ pub(super) async fn end(client: &Client, home: &str, now: jiff::Timestamp, insta
     };
     let change = |live: &Value| approval(home, CURRENT, &ended(spec(live)?)).ok();
     let changed = object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, change).await?;
-    if changed.is_none() && object::get(client, &policy::definition()).await?.is_some() {
+    if object::get(client, &policy::definition()).await?.is_none() {
+        return Ok(());
+    }
+    if changed.is_none() {
         object::replace(client, &approval(home, CURRENT, &ended(of_nothing(now)))?, FIELD_MANAGER_APPROVE).await?;
     }
-    Ok(())
+    match object::create(client, &pins(home, json!({})), Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false }).await {
+        Ok(_) | Err(ClusterError::AlreadyExists { .. } | ClusterError::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn pins(home: &str, data: Value) -> Value {
+    let metadata = json!({"name": PINS_SECRET, "namespace": home, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}});
+    json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data})
 }
 
 fn of_nothing(now: jiff::Timestamp) -> PlatformApprovalSpec {
@@ -123,9 +134,7 @@ fn of_nothing(now: jiff::Timestamp) -> PlatformApprovalSpec {
 
 /// Puts the pins of Secret values, then the approval that refers to them.
 pub(super) async fn put(client: &Client, home: &str, spec: &PlatformApprovalSpec, pins: Value) -> Result<(), RecordError> {
-    let metadata = json!({"name": PINS_SECRET, "namespace": home, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}});
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": pins});
-    store(client, &secret, "data").await?;
+    store(client, &self::pins(home, pins), "data").await?;
     store(client, &approval(home, CURRENT, spec)?, "spec").await
 }
 

@@ -35,7 +35,7 @@ fn installation(n: u128) -> InstallId {
 }
 
 fn failed(n: u64) -> CommandResult {
-    CommandResult { id: command(n).id, status: CommandStatus::Failed, result: "no".into(), objects: Vec::new() }
+    CommandResult { id: command(n).id, status: CommandStatus::Failed, result: "no".into(), objects: Vec::new(), code: None }
 }
 
 /// Takes events one after the other, as the daemon's loop does, without performing what follows.

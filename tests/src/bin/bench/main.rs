@@ -2,6 +2,7 @@
 //! measured in the same run. A goal that is missed is printed as missed; only a measure that could not be taken is an error.
 
 mod append;
+mod approve;
 mod commands;
 mod fleet;
 mod footprint;
@@ -14,7 +15,7 @@ mod vendor;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::table::Table;
@@ -23,6 +24,9 @@ use crate::table::Table;
 const IDLE_SECONDS: u64 = 300;
 /// Simulated executors at the manager, unless `EXECUTORS` sets another number.
 const EXECUTORS: u64 = 1000;
+
+/// What `ONLY` may name.
+const PARTS: [&str; 4] = ["idle", "commands", "approve", "fleet"];
 
 #[tokio::main]
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is data, the rest is talk")]
@@ -43,13 +47,27 @@ async fn main() -> ExitCode {
 async fn measure(table: &mut Table) -> Result<()> {
     let window = Duration::from_secs(number("IDLE_SECONDS", IDLE_SECONDS)?);
     let executors = usize::try_from(number("EXECUTORS", EXECUTORS)?)?;
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let wanted = |name: &str| only.is_empty() || only == name;
+    ensure!(only.is_empty() || PARTS.contains(&only.as_str()), "ONLY={only}: it is one of {}", PARTS.join(", "));
     allow_many_files()?;
-    eprintln!("an executor on a real control plane, idle for {window:?} …");
-    let manifest = idle::measure(table, window).await?;
-    eprintln!("commands of {manifest} bytes through its journal …");
-    commands::measure(table, manifest).await?;
-    eprintln!("{executors} simulated executors at a manager …");
-    fleet::measure(table, executors).await
+    if wanted("idle") {
+        eprintln!("an executor on a real control plane, idle for {window:?} …");
+        idle::measure(table, window).await?;
+    }
+    if wanted("commands") {
+        eprintln!("commands through its journal …");
+        commands::measure(table).await?;
+    }
+    if wanted("approve") {
+        eprintln!("an update of a hundred objects, and helm beside it …");
+        approve::measure(table).await?;
+    }
+    if wanted("fleet") {
+        eprintln!("{executors} simulated executors at a manager …");
+        fleet::measure(table, executors).await?;
+    }
+    Ok(())
 }
 
 fn number(name: &str, default: u64) -> Result<u64> {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use agent_api::approval::Approval;
 use agent_api::name::InstallId;
-use agent_api::names::PCM_PLATFORM;
+use agent_api::names::{FIELD_MANAGER_APPROVE, FIELD_MANAGER_EXECUTOR, PCM_PLATFORM};
 use agent_api::platform_approval::PlatformApprovalSpec;
 use cluster::{review, token};
 
 use super::probe::Probe;
-use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, record};
+use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, prune, record, replace, take_over};
 use crate::terminal::{data, talk};
 
 /// How the API server names a ServiceAccount token to admission, before its `jti`.
@@ -25,6 +25,9 @@ impl Approved {
         self.target.prepare(client).await?;
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
+        take_over::all(client, judged.permissions(), &self.taken, FIELD_MANAGER_APPROVE).await?;
+        take_over::all(client, judged.workload(), &self.taken, FIELD_MANAGER_EXECUTOR).await?;
+        replace::remove(client, judged.permissions(), &self.replaced).await?;
         permissions::apply(client, judged, bundle.sha256()).await?;
 
         talk("Pinning what was approved …");
@@ -54,6 +57,7 @@ impl Approved {
                 spec.credentials.extend(former.credentials.into_iter().filter(|id| id.starts_with(TOKEN_ID)));
             }
         }
+        replace::remove(client, judged.workload(), &self.replaced).await?;
         record::put(client, home, &spec, pins.secrets()).await?;
         grants::guard(client, manifest, home).await?;
 
@@ -93,13 +97,14 @@ impl Approved {
             home_namespace: home.to_owned(),
             capabilities: self.rendering.capabilities.clone(),
             versions: self.rendering.versions.clone(),
-            leftovers: 0,
+            leftovers: u32::try_from(self.leftovers.iter().filter(|leftover| !leftover.pruned).count()).unwrap_or(u32::MAX),
         };
         if let Some(warning) = self.target.deliver(client, &token, &self.server, &approval).await? {
             talk(format_args!("warning: {warning}"));
         }
         // From here on no other token of the account can write.
         record::amend(client, home, &id, |current| current.credentials.retain(|known| *known == id)).await?;
+        prune::delete(client, &self.leftovers).await.map_err(ApproveError::Prune)?;
         self.close(granted);
         Ok(())
     }

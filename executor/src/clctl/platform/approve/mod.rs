@@ -15,12 +15,16 @@ mod plan;
 pub(super) mod policy;
 mod preview;
 mod probe;
+mod prune;
 mod rendering;
+mod replace;
 mod rights;
 mod roles;
 mod scope_guard;
 mod show;
+mod take_over;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,10 +34,12 @@ use cluster::connect::{ConnectError, Connection};
 use cluster::{ClusterError, inventory};
 use executor_core::bundle::Scope;
 
-use self::plan::{BundleHeading, ClusterHeading, Plan};
+use self::plan::{BundleHeading, ClusterHeading, Leftover, Plan, PlannedObject};
+use self::prune::Prune;
 use self::rendering::Rendering;
 use super::arguments::{Person, Place};
 use super::pending::{self, Pending};
+use super::removal::RemovalError;
 use super::token_bundle::{self, Target};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
@@ -84,9 +90,20 @@ pub(crate) struct Approve {
     /// Do not ask.
     #[arg(long, short = 'y')]
     yes: bool,
+    /// Delete and make anew what no apply can change; the plan names it, with the reason.
+    #[arg(long)]
+    replace: bool,
+    /// Take the fields that other managers own over, with what they hold; the plan names each.
+    #[arg(long)]
+    take_over: bool,
+    #[command(flatten)]
+    prune: Prune,
     /// Form of the plan.
     #[arg(long, short, value_enum, default_value_t = Form::Table)]
     output: Form,
+    /// What of the plan is told beside its numbers and warnings.
+    #[arg(long, value_enum, value_name = "DETAILS", value_delimiter = ',', default_value = "changes,privileges")]
+    show: Vec<show::Details>,
 }
 
 /// How the plan is printed.
@@ -122,6 +139,10 @@ enum ApproveError {
     #[error("not approved: nothing was changed")]
     NotAgreed,
     #[error(transparent)]
+    Replace(#[from] replace::ReplaceError),
+    #[error("the approval holds, and not everything of former bundles is gone: {0}")]
+    Prune(RemovalError),
+    #[error(transparent)]
     Permissions(#[from] permissions::PermissionsError),
     #[error(transparent)]
     Pin(#[from] pins::PinError),
@@ -150,6 +171,8 @@ impl Coded for ApproveError {
             Self::Server(error) => error.code(),
             Self::Rendering(error) => error.code(),
             Self::Preview(error) => error.code(),
+            Self::Replace(error) => error.code(),
+            Self::Prune(error) => error.code(),
             Self::Permissions(error) => error.code(),
             Self::Pin(error) => error.code(),
             Self::Record(error) => error.code(),
@@ -173,6 +196,8 @@ impl Coded for ApproveError {
             Self::Server(error) => error.hints(),
             Self::Rendering(error) => error.hints(),
             Self::Preview(error) => error.hints(),
+            Self::Replace(error) => error.hints(),
+            Self::Prune(error) => error.hints(),
             Self::Permissions(error) => error.hints(),
             Self::Pin(error) => error.hints(),
             Self::Record(error) => error.hints(),
@@ -207,20 +232,32 @@ impl Approve {
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
         let scope = Scope { namespace_prefix: &prefix, home_namespace: home };
         let rendering = rendering::render(self, &connection.client, &pending.bundle, &scope).await?;
-        let plan = plan(&connection, cluster, &pending, &rendering).await?;
+        let plan = plan(self, &connection, cluster, &pending, &rendering).await?;
         data(match self.output {
-            Form::Table => show::text(&plan),
-            Form::Json => serde_json::to_string_pretty(&plan)?,
+            Form::Table => show::text(&plan, &self.show),
+            Form::Json => plan.json()?,
         });
         if self.dry_run {
             return Ok(if self.detailed_exitcode && plan.changes() { ExitCode::from(2) } else { ExitCode::SUCCESS });
         }
+        let replaced = if self.replace { replace::of(&plan) } else { preview::refuse_replacements(&plan).map(|()| BTreeSet::new())? };
+        replace::check(&connection.client, rendering.judged.permissions(), &replaced).await?;
         let question = format!("\nApply the permissions, and let the executor apply the workload for {}?", show::duration(self.ttl));
         if !self.yes && !question::agreed(&question) {
             return Err(ApproveError::NotAgreed);
         }
-        let cluster_uid = plan.cluster.uid;
-        let approval = Approved { connection, pending, rendering, server, target, home: home.to_owned(), cluster_uid };
+        let approval = Approved {
+            connection,
+            pending,
+            rendering,
+            server,
+            target,
+            home: home.to_owned(),
+            cluster_uid: plan.cluster.uid,
+            replaced,
+            taken: taken(&plan.permissions).chain(taken(&plan.workload)).collect(),
+            leftovers: plan.leftovers,
+        };
         approval.grant(self.ttl).await?;
         Ok(ExitCode::SUCCESS)
     }
@@ -244,6 +281,18 @@ struct Approved {
     target: Target,
     home: String,
     cluster_uid: String,
+    /// What is deleted and made anew, by its name in the plan.
+    replaced: BTreeSet<String>,
+    /// Fields that are taken over, (manager, field) of each, by their object's name in the plan.
+    taken: BTreeMap<String, Vec<(String, String)>>,
+    leftovers: Vec<Leftover>,
+}
+
+fn taken(half: &[PlannedObject]) -> impl Iterator<Item = (String, Vec<(String, String)>)> {
+    let pair = |taken: &plan::Taken| (taken.manager.clone(), taken.field.clone());
+    half.iter()
+        .filter(|object| !object.taken.is_empty())
+        .map(move |object| (object.object.clone(), object.taken.iter().map(pair).collect()))
 }
 
 async fn heading(connection: &Connection, pending: &Pending) -> Result<ClusterHeading, ApproveError> {
@@ -261,10 +310,18 @@ async fn heading(connection: &Connection, pending: &Pending) -> Result<ClusterHe
     })
 }
 
-async fn plan(connection: &Connection, cluster: ClusterHeading, pending: &Pending, rendering: &Rendering) -> Result<Plan, ApproveError> {
+async fn plan(
+    arguments: &Approve,
+    connection: &Connection,
+    cluster: ClusterHeading,
+    pending: &Pending,
+    rendering: &Rendering,
+) -> Result<Plan, ApproveError> {
     let (bundle, judged) = (&pending.bundle, &rendering.judged);
     let manifest = bundle.manifest();
-    let (permissions, workload) = preview::preview(&connection.client, judged, bundle.sha256()).await?;
+    let (served, take_over, estimates) = (&rendering.capabilities, arguments.take_over, arguments.dry_run);
+    let mut seen = preview::preview(&connection.client, judged, bundle.sha256(), served, take_over, estimates).await?;
+    arguments.prune.mark(&mut seen.leftovers);
     let mut warnings: Vec<String> = manifest
         .components
         .iter()
@@ -274,12 +331,9 @@ async fn plan(connection: &Connection, cluster: ClusterHeading, pending: &Pendin
             found.map(|path| format!("component {}: value {path} looks like a secret; a bundle is no place for one", component.name))
         })
         .collect();
-    let changing = permissions.iter().filter(|planned| planned.action != plan::Action::Unchanged).map(|planned| planned.object.as_str());
-    let changing: std::collections::BTreeSet<&str> = changing.collect();
-    for rendered in judged.permissions().iter().filter(|rendered| changing.contains(rendered.key().to_string().as_str())) {
-        warnings.extend(rights::warnings(&rendered.object).into_iter().map(|warning| format!("{}: {warning}", rendered.key())));
-    }
     warnings.extend(rendering.left_out.iter().map(|hook| format!("hook that never runs here: {hook}")));
+    let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
+    warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
     Ok(Plan {
         cluster,
         bundle: BundleHeading {
@@ -290,8 +344,12 @@ async fn plan(connection: &Connection, cluster: ClusterHeading, pending: &Pendin
             workload_sha256: judged.workload_sha256().to_string(),
             namespaces: manifest.namespaces.iter().map(ToString::to_string).collect(),
         },
-        permissions,
-        workload,
+        estimates: seen.estimates,
+        permissions: seen.permissions,
+        workload: seen.workload,
+        leftovers: seen.leftovers,
+        privileges: seen.privileges,
+        pods: seen.pods,
         webhooks: judged.interceptions().iter().map(Into::into).collect(),
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
         warnings,

@@ -127,7 +127,7 @@ fn fits(what: &'static str, parts: &BTreeMap<String, Value>) -> Result<(), PinEr
 }
 
 /// The object under a name that nobody has, without what only one object can have.
-fn scratch(object: &Value) -> Value {
+pub(super) fn scratch(object: &Value) -> Value {
     let digest = Sha256::of_json(object);
     let mut scratch = object.clone();
     scratch["metadata"]["name"] = format!("clicklink-pin-{}", digest.short()).into();

@@ -50,7 +50,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 }
 
 /// (expression, message) of each rule.
-fn rules(namespaces: &str, kinds: &str) -> [(String, &'static str); 9] {
+fn rules(namespaces: &str, kinds: &str) -> [(String, &'static str); 10] {
     let manager = FIELD_MANAGER_EXECUTOR;
     let pinned = keys::PINNED;
     [
@@ -84,6 +84,14 @@ fn rules(namespaces: &str, kinds: &str) -> [(String, &'static str); 9] {
             "externalIPs, ExternalName",
         ),
         (
+            format!(
+                "oldObject == null || (oldObject.metadata.?managedFields.orValue([]).all(m, m.manager == '{manager}' || m in \
+                 object.metadata.?managedFields.orValue([])) && object.metadata.?managedFields.orValue([]).all(m, m.manager in \
+                 ['{manager}', 'before-first-apply'] || m in oldObject.metadata.?managedFields.orValue([])))"
+            ),
+            "what other managers own may neither be taken from them nor be given to them",
+        ),
+        (
             format!("object.metadata.?labels[?'{pinned}'].orValue('') == 'true'"),
             "the label that puts the object under the pinning policy is missing",
         ),
@@ -99,7 +107,7 @@ mod tests {
         let rules = rules(&list(["a".to_owned(), "b".to_owned()].into_iter()), "[]");
         assert_eq!(rules[1].0, "request.?namespace.orValue('') in ['a','b']");
         assert!(rules[3].0.starts_with("request.options.?fieldManager.orValue('') == 'clicklink-executor' && "));
-        assert_eq!(rules[8].0, "object.metadata.?labels[?'clicklink.io/pinned'].orValue('') == 'true'");
+        assert_eq!(rules[9].0, "object.metadata.?labels[?'clicklink.io/pinned'].orValue('') == 'true'");
     }
 
     #[test]
@@ -112,7 +120,7 @@ mod tests {
         assert_eq!(spec["matchConstraints"], json!({"resourceRules": everything}));
         let who = "request.userInfo.username == 'system:serviceaccount:home:pcm-platform'";
         assert_eq!(spec["matchConditions"], json!([{"name": "who", "expression": who}]));
-        assert_eq!(spec["validations"].as_array().unwrap().len(), 9);
+        assert_eq!(spec["validations"].as_array().unwrap().len(), 10);
         assert_eq!(binding()["spec"], json!({"policyName": "pcm-platform-scope-guard", "validationActions": ["Deny"]}));
     }
 }

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::arguments::{Person, Place};
 use super::pending::{self, PendingError};
 use super::record::{self, RecordError};
+use super::removal;
 use super::token_bundle::DeliverError;
 use crate::clctl::{namespace_prefix, question};
 use crate::error_code::{Code, Coded};
@@ -64,7 +65,7 @@ enum ResetError {
     #[error("{0}; run it again: what is removed is removed")]
     Cluster(#[from] ClusterError),
     #[error("{0}; run it again: what is removed is removed")]
-    Components(#[from] components::ComponentError),
+    Removal(#[from] removal::RemovalError),
     #[error("{0}; run it again: what is removed is removed")]
     Record(#[from] RecordError),
     #[error("the token bundle was not removed (the token in it cannot write any more): {0}")]
@@ -80,7 +81,7 @@ impl Coded for ResetError {
             Self::Services(_) => Code::ServicesExist,
             Self::NotAgreed => Code::NotApproved,
             Self::Cluster(error) => error.code(),
-            Self::Components(error) => error.code(),
+            Self::Removal(error) => error.code(),
             Self::Record(error) => error.code(),
             Self::Bundle(error) => error.code(),
         }
@@ -94,7 +95,7 @@ impl Coded for ResetError {
             Self::Services(_) => vec!["see them: kubectl get clickhouseclusters,keeperclusters -A".into()],
             Self::NotAgreed => Vec::new(),
             Self::Cluster(error) => error.hints(),
-            Self::Components(error) => error.hints(),
+            Self::Removal(error) => error.hints(),
             Self::Record(error) => error.hints(),
             Self::Bundle(error) => error.hints(),
         }
@@ -138,7 +139,7 @@ impl Reset {
         record::end(client, home, jiff::Timestamp::now(), Some(InstallId(uuid::Uuid::now_v7()))).await?;
         for component in &plan {
             talk(format_args!("Removing {} …", component.name));
-            components::remove(client, component).await?;
+            removal::remove(client, &component.objects).await?;
         }
         target.remove(client).await?;
         forget_installation(client, home).await?;

@@ -1,118 +1,32 @@
-//! What an approval would change, as data: each object with its action and the fields that differ. Pure.
-//!
-//! A Secret's values are masked here, before anything can show them. The stamps of an approval are no content: an object of which
+//! The fields in which two objects differ, with a Secret's values masked. The stamps of an approval are no content: an object of which
 //! only the stamps change is unchanged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use agent_api::keys;
 use agent_api::object::ObjectKey;
 use cluster::object::content;
-use executor_core::bundle::Interception;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The whole plan.
-#[derive(Debug, Serialize)]
-pub(super) struct Plan {
-    pub(super) cluster: ClusterHeading,
-    pub(super) bundle: BundleHeading,
-    pub(super) permissions: Vec<PlannedObject>,
-    pub(super) workload: Vec<PlannedObject>,
-    /// Webhooks of the bundle that see requests and ignore their own failures.
-    pub(super) webhooks: Vec<WebhookLine>,
-    /// Secrets that somebody else fills; created where they are missing.
-    pub(super) placeholder_secrets: Vec<String>,
-    pub(super) warnings: Vec<String>,
-}
-
-/// Which cluster.
-#[derive(Debug, Serialize)]
-pub(super) struct ClusterHeading {
-    pub(super) server: String,
-    pub(super) context: Option<String>,
-    pub(super) uid: String,
-    pub(super) kubernetes: String,
-    /// Whether the staged document named this cluster.
-    pub(super) checked: bool,
-}
-
-/// Which bundle.
-#[derive(Debug, Serialize)]
-pub(super) struct BundleHeading {
-    pub(super) sha256: String,
-    pub(super) environment: String,
-    pub(super) created_at: jiff::Timestamp,
-    pub(super) received_at: Option<jiff::Timestamp>,
-    pub(super) workload_sha256: String,
-    pub(super) namespaces: Vec<String>,
-}
-
-/// One object.
-#[derive(Debug, Serialize)]
-pub(super) struct PlannedObject {
-    pub(super) object: String,
-    pub(super) component: Option<String>,
-    pub(super) action: Action,
-    /// It lies in a namespace that is not the bundle's.
-    pub(super) foreign: bool,
-    pub(super) fields: Vec<FieldChange>,
-    /// What a role or binding grants, one line a rule; empty where nothing changes.
-    pub(super) grants: Vec<String>,
-}
-
-/// What happens to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Action {
-    Create,
-    Change,
-    Unchanged,
-}
+use super::{Action, by_name};
 
 /// A field that differs; a side is absent where the field is not there.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct FieldChange {
-    pub(super) path: String,
+pub(in super::super) struct FieldChange {
+    pub(in super::super) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) old: Option<Value>,
+    pub(in super::super) old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) new: Option<Value>,
+    pub(in super::super) new: Option<Value>,
 }
 
-/// A webhook of the bundle.
-#[derive(Debug, Serialize)]
-pub(super) struct WebhookLine {
-    pub(super) configuration: String,
-    pub(super) webhook: String,
-    pub(super) intercepts: String,
-    pub(super) timeout_seconds: u64,
-}
-
-impl From<&Interception> for WebhookLine {
-    fn from(interception: &Interception) -> Self {
-        Self {
-            configuration: interception.configuration.clone(),
-            webhook: interception.webhook.clone(),
-            intercepts: interception.intercepts.clone(),
-            timeout_seconds: interception.timeout_seconds,
-        }
-    }
-}
-
-impl Plan {
-    /// Whether applying would change anything but stamps and the token.
-    pub(super) fn changes(&self) -> bool {
-        self.permissions.iter().chain(&self.workload).any(|object| object.action != Action::Unchanged)
-    }
-}
-
-/// Kinds whose content says nothing about what they allow, or is said in words (see [`super::rights`]).
+/// Kinds whose content says nothing about what they allow, or is said in words (see `rights`).
 const TOLD_BY_NAME: [&str; 7] =
     ["Namespace", "ServiceAccount", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
 /// The fields of an object that is to be created, each with its value: what a person agrees to where nothing is live to compare with.
-pub(super) fn created(object: &Value) -> Vec<FieldChange> {
+pub(in super::super) fn created(object: &Value) -> Vec<FieldChange> {
     if TOLD_BY_NAME.contains(&ObjectKey::of(object).kind.as_str()) {
         return Vec::new();
     }
@@ -122,7 +36,7 @@ pub(super) fn created(object: &Value) -> Vec<FieldChange> {
 }
 
 /// Compares what is live with what an apply would make of it.
-pub(super) fn compare(live: Option<&Value>, result: &Value) -> (Action, Vec<FieldChange>) {
+pub(in super::super) fn compare(live: Option<&Value>, result: &Value) -> (Action, Vec<FieldChange>) {
     let Some(live) = live else { return (Action::Create, Vec::new()) };
     let (old, new) = (without_stamps(content(live)), without_stamps(content(result)));
     let mut fields = Vec::new();
@@ -201,13 +115,6 @@ fn push_key(path: &mut String, key: &str) {
         }
         path.push_str(key);
     }
-}
-
-/// A list whose items all have a name of their own.
-fn by_name(items: &[Value]) -> Option<BTreeMap<&str, &Value>> {
-    let named: Option<BTreeMap<&str, &Value>> =
-        items.iter().map(|item| item.get("name").and_then(Value::as_str).map(|name| (name, item))).collect();
-    named.filter(|named| named.len() == items.len())
 }
 
 #[cfg(test)]

@@ -1,0 +1,86 @@
+//! Deleting objects until they, and the pods behind them, are gone.
+
+use std::time::Duration;
+
+use agent_api::object::ObjectKey;
+use cluster::object::{self, Propagation};
+use cluster::{Client, ClusterError};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::error_code::{Code, Coded};
+use crate::terminal::talk;
+
+/// How long an object may take to be gone, its pods included.
+const GONE: Duration = Duration::from_secs(180);
+const PAUSE: Duration = Duration::from_millis(250);
+/// How often it is told what is waited for.
+const TELL: Duration = Duration::from_secs(10);
+
+/// Why an object is not gone.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RemovalError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error("{key} is being deleted and not gone after {seconds} s{}", held(.finalizers), seconds = GONE.as_secs())]
+    Stays {
+        /// What stays.
+        key: ObjectKey,
+        /// What holds it.
+        finalizers: Vec<String>,
+    },
+}
+
+impl Coded for RemovalError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Cluster(error) => error.code(),
+            Self::Stays { .. } => Code::NotGone,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Cluster(error) => error.hints(),
+            Self::Stays { .. } => Vec::new(),
+        }
+    }
+}
+
+fn held(finalizers: &[String]) -> String {
+    if finalizers.is_empty() { String::new() } else { format!("; its finalizers wait for their controllers: {}", finalizers.join(", ")) }
+}
+
+/// Deletes objects and waits until they are gone. One that is not there is gone.
+pub(super) async fn remove(client: &Client, objects: &[Value]) -> Result<(), RemovalError> {
+    let mut going = Vec::new();
+    for object in objects {
+        if let Some(live) = object::get(client, object).await? {
+            object::delete(client, &live, Propagation::Foreground).await?;
+            going.push(live);
+        }
+    }
+    for object in going {
+        gone(client, &object).await?;
+    }
+    Ok(())
+}
+
+async fn gone(client: &Client, object: &Value) -> Result<(), RemovalError> {
+    let (deadline, mut tell) = (Instant::now() + GONE, Instant::now() + TELL);
+    let uid = |object: &Value| object.pointer("/metadata/uid").cloned();
+    loop {
+        // One of the same name that somebody makes meanwhile is not this one.
+        let Some(live) = object::get(client, object).await?.filter(|live| uid(live) == uid(object)) else { return Ok(()) };
+        if Instant::now() >= deadline {
+            let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+            let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
+            return Err(RemovalError::Stays { key: ObjectKey::of(object), finalizers });
+        }
+        if Instant::now() >= tell {
+            talk(format_args!("  {} is being deleted …", ObjectKey::of(object)));
+            tell = Instant::now() + TELL;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,92 @@
+//! An update of a hundred objects: a person's `approve`, and from their command until everything is applied and ready. Beside it the same chart
+//! with `helm upgrade --install --wait`, on the same API server, right after.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde_json::json;
+use system_tests::bundle::{self, Component, Edition, NAMESPACE};
+use system_tests::landscape::{Landscape, Narrator};
+
+use crate::table::{Table, figure};
+
+/// ConfigMaps, Secrets, Services and Deployments of the chart: a hundred.
+const OBJECTS: [(&str, u32); 4] = [("configmap", 50), ("secret", 20), ("service", 20), ("deployment", 10)];
+/// Where helm installs it.
+const BESIDE: &str = "beside";
+const NAME: &str = "hundred";
+
+/// Measures a first installation, and then an update of every object.
+pub(crate) async fn measure(table: &mut Table) -> Result<()> {
+    let landscape = Landscape::start(&Narrator::silent()).await?;
+    for (what, note) in [("installed", "first"), ("changed", "second")] {
+        let component = push(&landscape, note).await?;
+        let reference = format!("{}/{NAME}", landscape.registry.chart_base());
+        let version = component.chart.version.clone();
+        let mut release = bundle::push(&landscape.registry, Edition::First).await?;
+        release.components = vec![component];
+        let sha256 = landscape.propose(note, &release).await?;
+        landscape.until_status("approval_required", &sha256).await;
+
+        let began = Instant::now();
+        landscape.connector.approve(&["--yes"]).await?.ok()?;
+        let approved = began.elapsed();
+        while landscape.has_status("synced", &sha256).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let synced = began.elapsed();
+
+        let kubeconfig = landscape.control_plane.admin_kubeconfig().display().to_string();
+        let began = Instant::now();
+        let upgrade =
+            ["upgrade", "--install", NAME, &reference, "--version", &version, "--namespace", BESIDE, "--create-namespace", "--wait"];
+        landscape.registry.helm_on_registry(upgrade.into_iter().chain(["--kubeconfig", &kubeconfig])).await?.ok()?;
+        let helm = began.elapsed();
+        let beside = format!("helm upgrade --install --wait {} s: {} times", figure(helm.as_secs_f64()), ratio(synced, helm));
+        table.figure(&format!("100 objects {what}: approve"), approved.as_secs_f64(), "s", "rendered twice, planned, pinned, probed");
+        table.figure(&format!("100 objects {what}: from approved to synced"), (synced - approved).as_secs_f64(), "s", "");
+        table.at_most(&format!("100 objects {what}: both"), synced.as_secs_f64(), helm.as_secs_f64(), "s", &beside);
+    }
+    Ok(())
+}
+
+fn ratio(ours: Duration, theirs: Duration) -> String {
+    figure(ours.as_secs_f64() / theirs.as_secs_f64())
+}
+
+/// Each object has its note in it, so that another note changes all of them.
+async fn push(landscape: &Landscape, note: &str) -> Result<Component> {
+    let image = landscape.registry.push_image(NAME, "1.0.0").await?;
+    let folder = landscape.registry.folder().folder(format!("{NAME}/{note}/{NAME}/templates"))?;
+    let chart = folder.parent().unwrap_or(&folder).to_owned();
+    std::fs::write(chart.join("Chart.yaml"), format!("apiVersion: v2\nname: {NAME}\nversion: 1.0.0\n"))?;
+    for (kind, count) in OBJECTS {
+        let mut text = String::new();
+        for n in 0..count {
+            text.push_str(&document(kind, n, note, &image).to_string());
+            text.push_str("\n---\n");
+        }
+        std::fs::write(folder.join(format!("{kind}.yaml")), text)?;
+    }
+    let version = if note == "first" { "1.0.0" } else { "1.1.0" };
+    let chart = landscape.registry.push_chart(&chart, Some(version)).await?;
+    Ok(Component { name: NAME.into(), namespace: NAMESPACE.into(), chart, images: vec![image], values: json!({}) })
+}
+
+fn document(kind: &str, n: u32, note: &str, image: &str) -> serde_json::Value {
+    let name = format!("{NAME}-{n}");
+    let metadata = json!({"name": name, "annotations": {"example.com/note": note}});
+    match kind {
+        "configmap" => {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"note": note, "text": "x".repeat(500)}})
+        }
+        "secret" => json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": {"note": note}}),
+        "service" => json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata,
+            "spec": {"selector": {"app": name}, "ports": [{"name": "http", "port": 80}]}}),
+        _ => {
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}, "annotations": {"example.com/note": note}},
+                "spec": {"containers": [{"name": "main", "image": image}]}}}})
+        }
+    }
+}
