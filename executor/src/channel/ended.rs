@@ -6,11 +6,14 @@ use super::answer::{self, Answer, Meaning};
 use super::outgoing::End;
 use super::pulse::DEAD;
 use super::read::Broken;
+use crate::error_code::Code;
 
 /// Close code of a manager that stops.
 const GOING_AWAY: u16 = 1001;
 /// Close code for a newer connection of the same executor.
 const REPLACED: u16 = 4001;
+/// Close code for an executor that was revoked.
+const REVOKED: u16 = 4003;
 
 /// How it ended.
 #[derive(Debug)]
@@ -97,9 +100,22 @@ impl Ended {
         match &self.error {
             Some(SessionError::Refused(answer)) => answer.meaning,
             Some(SessionError::Connect(error)) if answer::certificate_alert(error).is_some() => Meaning::Credentials,
+            Some(SessionError::Closed { code: REVOKED, .. }) => Meaning::Credentials,
             // An upgrade that was granted and leads nowhere.
             Some(SessionError::Opening | SessionError::NoWelcome) if self.welcomed.is_none() => Meaning::NoTransport,
             Some(_) | None => Meaning::Later,
+        }
+    }
+}
+
+impl SessionError {
+    /// The error's stable name, for a log: the manager's own where it gave one.
+    pub(super) fn code(&self) -> &str {
+        match self {
+            Self::Refused(answer) => answer.code.as_deref().unwrap_or(Code::ManagerRefused.name()),
+            Self::Connect(_) | Self::Opening | Self::Dead | Self::Socket(_) => Code::ManagerUnreachable.name(),
+            Self::NoWelcome | Self::Broken(_) => Code::ManagerAnswer.name(),
+            Self::Closed { .. } | Self::Leaving | Self::Return | Self::Forgotten | Self::Gone => Code::ChannelClosed.name(),
         }
     }
 }

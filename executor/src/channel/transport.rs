@@ -12,6 +12,7 @@ use super::backoff::Backoff;
 use super::counters::Counters;
 use super::ended::{Ended, SessionError};
 use super::{Ends, Incoming, Link, poll, session};
+use crate::error_code::Code;
 use crate::signed::Signed;
 use crate::terminal::chain;
 
@@ -64,6 +65,7 @@ pub(super) async fn keep(mut signed: Signed, hello: watch::Receiver<Hello>, mut 
 }
 
 fn tell(ends: &Ends, ended: &Ended, pause: Pause) {
+    let code = ended.error.as_ref().map_or(Code::ChannelClosed.name(), SessionError::code);
     let why = ended.error.as_ref().map_or_else(|| "closed by the manager".to_owned(), |error| chain(error).to_string());
     let counters = &ends.counters;
     let (skipped, dropped) = (Counters::get(&counters.skipped), Counters::get(&counters.dropped));
@@ -75,7 +77,7 @@ fn tell(ends: &Ends, ended: &Ended, pause: Pause) {
         let state = Link::CredentialsRefused(told.clone());
         // Said once, however often it is tried.
         if ends.state.send_replace(state.clone()) != state {
-            error!("channel: {told}");
+            error!(code, "channel: {told}");
         }
         return;
     }
@@ -83,7 +85,7 @@ fn tell(ends: &Ends, ended: &Ended, pause: Pause) {
         Some(SessionError::Leaving | SessionError::Return) => info!("channel: {why}"),
         Some(_) => {
             Counters::add(&counters.failed);
-            warn!(retry_in = ?pause.delay, skipped, dropped, "channel: {why}");
+            warn!(code, retry_in = ?pause.delay, skipped, dropped, "channel: {why}");
         }
         None => info!(retry_in = ?pause.delay, skipped, dropped, "channel: {why}"),
     }

@@ -84,6 +84,7 @@ codes! {
     CertificateNotMade "certificate_not_made" 1 "The certificate request could not be made.",
     ExecutorElsewhere "executor_elsewhere" 1 "The manager knows this executor as one of another cluster.",
     SignatureInvalid "signature_invalid" 1 "The manager does not take the request's signature.",
+    ChannelClosed "channel_closed" 1 "The manager closed the command channel.",
     ManagerUnreachable "manager_unreachable" 1 "The manager does not answer.",
     ManagerRefused "manager_refused" 1 "The manager refused the request.",
     ManagerAnswer "manager_answer" 1 "The manager's answer is not understood.",
