@@ -22,6 +22,7 @@ test: build ## Run all tests, the system tests on real parts included
 soak: build ## Run the tests that have a longer form in it: hundreds of kills, many more simulated stories, thousands of executors
 	@SOAK=1 cargo test --locked --package executor-core --test simulation -- --nocapture
 	@SOAK=1 cargo test --locked --package system-tests --test journal -- --nocapture
+	@SOAK=1 cargo test --locked --package system-tests --test updates interrupted -- --nocapture
 	@EXECUTORS=2000 cargo test --locked --package navin-manager --test boundaries -- --nocapture shedding
 
 bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000; eight minutes)

@@ -51,6 +51,23 @@ pub struct PlatformApprovalSpec {
     pub workloads: BTreeMap<String, Value>,
 }
 
+/// How the API server names a ServiceAccount token to admission, before its `jti`.
+pub const TOKEN_ID: &str = "JTI=";
+
+impl PlatformApprovalSpec {
+    /// Whether a token was handed over under it; one that was cut off before knows a probe at most.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.credentials.iter().any(|id| id.starts_with(TOKEN_ID))
+    }
+
+    /// Whether it was begun and neither given nor ended.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        !self.credentials.is_empty() && !self.is_given()
+    }
+}
+
 /// An object's key in [`PlatformApprovalSpec::workloads`]: `group/Kind/namespace/name`.
 #[must_use]
 pub fn key(object: &ObjectKey) -> String {

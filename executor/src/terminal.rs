@@ -10,7 +10,14 @@ use crate::error_code::{Code, Coded};
 
 /// Writes a line of data. A closed pipe (`| head`) is no error.
 pub(crate) fn data(line: impl Display) {
-    let _ = writeln!(std::io::stdout().lock(), "{}", escaped(&line.to_string(), &['\n']));
+    let written = writeln!(std::io::stdout().lock(), "{}", escaped(&line.to_string(), &['\n']));
+    // Whoever reads on would take what there is for all of it.
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        fail(Code::FileNotWritten, format_args!("stdout: {error}"));
+        std::process::exit(i32::from(Code::FileNotWritten.exit()));
+    }
 }
 
 /// Writes a line of data as it is; only for text that is made of nothing but this program's own.

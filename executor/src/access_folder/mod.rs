@@ -167,6 +167,11 @@ impl AccessFolder {
             move |source| AccessFolderError::Folder { path: path.clone(), doing, source }
         };
         let dir = rustix::fs::openat(&self.dir, temporary, DIRECTORY, Mode::empty()).map_err(failed("cannot be opened"))?;
+        // The folder's owner may put another one in its place at any moment; theirs is not filled and not handed over.
+        let stat = rustix::fs::fstat(&dir).map_err(failed("cannot be examined"))?;
+        if Uid::from_raw(stat.st_uid) != rustix::process::geteuid() {
+            return Err(failed("somebody put another folder in its place")(Errno::PERM));
+        }
         for (name, content) in files {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::openat(&dir, *name, flags, Mode::RUSR | Mode::WUSR).map_err(failed("a file cannot be created"))?;
@@ -331,5 +336,68 @@ mod tests {
         }
         symlink(root.path(), root.path().join("dir/self")).unwrap();
         assert!(AccessFolder::open(&root.path().join("dir/self")).is_err());
+    }
+
+    /// The access folder is the executor's own. While root writes into it, that user moves and replaces whatever they can get hold of; nothing that
+    /// is not theirs is written, removed or given to them.
+    #[test]
+    fn its_owner_cannot_lead_root_elsewhere() {
+        use std::os::unix::fs::{MetadataExt as _, chown};
+
+        const NOBODY: u32 = 65534;
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: it takes two users, and so root");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (folder, victim) = (root.path().join("executor"), root.path().join("victim"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::create_dir(&victim).unwrap();
+        std::fs::write(victim.join("token"), "of somebody else").unwrap();
+        std::fs::set_permissions(victim.join("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let tricks = || {
+            rustix::thread::set_thread_gid(Gid::from_raw(NOBODY)).unwrap();
+            rustix::thread::set_thread_uid(Uid::from_raw(NOBODY)).unwrap();
+            assert!(std::fs::read(victim.join("token")).is_err(), "the owner is nobody special");
+            for n in 0_u64.. {
+                if done.load(std::sync::atomic::Ordering::Relaxed) {
+                    return;
+                }
+                for name in entries(&folder).iter().filter(|name| name.starts_with(".bundle-")) {
+                    let (path, stolen) = (folder.join(name), folder.join(format!("stolen-{n}")));
+                    if std::fs::rename(&path, &stolen).is_ok() {
+                        let _ = if n % 2 == 0 { symlink(&victim, &path) } else { std::fs::create_dir(&path) };
+                    }
+                }
+                let _ = std::fs::rename(folder.join("bundle"), folder.join(format!("moved-{n}")));
+                let _ = symlink(&victim, folder.join("bundle"));
+            }
+        };
+        let access = AccessFolder::open(&folder).unwrap();
+        let (mut placed, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(tricks);
+            for _ in 0..5000 {
+                if placed > 20 && refused > 50 {
+                    break;
+                }
+                match access.exchange("bundle", &[("token", b"ours"), ("server", b"s")]) {
+                    Ok(_) => placed += 1,
+                    Err(_) => refused += 1,
+                }
+                let _ = access.withdraw("bundle");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(entries(&victim), ["token"], "{placed} placed, {refused} refused");
+        assert_eq!(std::fs::read(victim.join("token")).unwrap(), b"of somebody else");
+        for path in [victim.as_path(), &victim.join("token"), root.path()] {
+            assert_eq!(std::fs::symlink_metadata(path).unwrap().uid(), 0, "{}", path.display());
+        }
+        assert!(placed > 0 && refused > 0, "{placed} placed, {refused} refused: nobody was in the way");
+        assert_eq!(access.exchange("bundle", &[("token", b"ours")]).map(|_| ()).map_err(|error| error.to_string()), Ok(()));
     }
 }

@@ -27,7 +27,7 @@ impl Coded for ClusterError {
             Self::Unauthorized { .. } => vec!["see whether `kubectl auth whoami` works with the same kubeconfig and context".into()],
             Self::WebhookFailed { webhook, .. } => {
                 vec![format!(
-                    "see who serves it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o wide | grep {webhook}"
+                    "see who serves it: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o custom-columns=KIND:.kind,NAME:.metadata.name,WEBHOOKS:.webhooks[*].name | grep {webhook}"
                 )]
             }
             Self::Forbidden { .. }

@@ -210,7 +210,7 @@ pub fn decide(state: &State, now: Timestamp) -> Decision {
         return Decision::Send { executor: executor.id, purpose: Purpose::Stage, approval_expires_at: None };
     }
     let over = |end: End| state.counted().any(|sync| matches!(sync.phase, Phase::Ended { end: is, .. } if is == end));
-    if over(End::Completed) {
+    if over(End::Completed) && !wants_it_again(state, now) {
         return Decision::Rest(RestReason::Applied);
     }
     if let Some(until) = state.syncs.iter().filter_map(|sync| runs_until(state, sync, now)).min() {
@@ -229,6 +229,21 @@ pub fn decide(state: &State, now: Timestamp) -> Decision {
             }
         },
     }
+}
+
+/// An executor that has applied the bundle says `synced`. One that says `approved` later, under an approval that is newer than what the completed
+/// sync built on, has it for another installation: the platform was reset.
+fn wants_it_again(state: &State, now: Timestamp) -> bool {
+    let last = state.counted().filter_map(|sync| match sync.phase {
+        Phase::Ended { at, end: End::Completed } => Some((at, sync.approval_expires_at)),
+        Phase::Queued | Phase::Delivered { .. } | Phase::Ended { .. } => None,
+    });
+    let Some((at, former)) = last.max_by_key(|(at, _)| *at) else { return false };
+    let mut reports = state.executors.iter().filter_map(|executor| executor.report.as_ref());
+    reports.any(|report| {
+        let newer = report.at > at && report.approval_expires_at != former;
+        newer && report.status == PlatformStatus::Approved && approves(report, &state.sha256, now)
+    })
 }
 
 /// An executor is shown each bundle once; again only if that never reached it, and then not before it is there.

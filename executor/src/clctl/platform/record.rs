@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use agent_api::digest::Sha256;
 use agent_api::name::InstallId;
-use agent_api::names::{FIELD_MANAGER_APPROVE, PINS_SECRET};
+use agent_api::names::{APPROVED_POLICY, FIELD_MANAGER_APPROVE, PINS_SECRET};
 use agent_api::object::ObjectKey;
 use agent_api::platform_approval::{API_VERSION, CURRENT, KEPT, KIND, PlatformApprovalSpec, former_name};
 use cluster::object::{self, Apply, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::{Value, json};
 
-use super::approve::policy;
+use super::approve::grants;
+use super::approve::permissions::{self, PermissionsError};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL};
 use crate::error_code::{Code, Coded};
 
@@ -33,6 +34,9 @@ pub(super) enum RecordError {
     /// Another approval took its place meanwhile.
     #[error("another approval took the place of this one while it was under way; no token was handed over: run approve again")]
     Overtaken,
+    /// The home namespace, or the approval's definition.
+    #[error(transparent)]
+    Permissions(#[from] PermissionsError),
     /// Cannot be written.
     #[error("the approval cannot be encoded")]
     Encode(#[from] serde_json::Error),
@@ -42,6 +46,7 @@ impl Coded for RecordError {
     fn code(&self) -> Code {
         match self {
             Self::Cluster(error) => error.code(),
+            Self::Permissions(error) => error.code(),
             Self::Changed(_) => Code::ApprovalChanged,
             Self::Overtaken => Code::ApprovalOvertaken,
             Self::Encode(_) => Code::Internal,
@@ -51,6 +56,7 @@ impl Coded for RecordError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Cluster(error) => error.hints(),
+            Self::Permissions(error) => error.hints(),
             Self::Changed(_) | Self::Overtaken | Self::Encode(_) => Vec::new(),
         }
     }
@@ -100,9 +106,14 @@ pub(super) async fn end(client: &Client, home: &str, now: jiff::Timestamp, insta
     };
     let change = |live: &Value| approval(home, CURRENT, &ended(spec(live)?)).ok();
     let changed = object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, change).await?;
-    if object::get(client, &policy::definition()).await?.is_none() {
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": APPROVED_POLICY}});
+    if object::get(client, &binding).await?.is_none() {
+        // No policy looks for anything.
         return Ok(());
     }
+    permissions::home(client, home).await?;
+    grants::define(client).await?;
     if changed.is_none() {
         object::replace(client, &approval(home, CURRENT, &ended(of_nothing(now)))?, FIELD_MANAGER_APPROVE).await?;
     }

@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use agent_api::names::{APPROVAL_ROLE, PCM_PLATFORM};
+use agent_api::names::{APPROVAL_ROLE, HOME_NAMESPACE_VM, PCM_PLATFORM};
 use agent_api::object::ObjectKey;
 use cluster::connect::{ConnectError, Connection};
 use cluster::object::{self, Propagation};
@@ -75,6 +75,12 @@ pub(super) async fn revoke(connection: &Connection, home: &str, target: &Target,
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_PLATFORM, "namespace": home}});
     object::delete(client, &account, Propagation::Background).await?;
     target.remove(client).await?;
+    for elsewhere in other_homes(client, home).await? {
+        let place = if elsewhere == HOME_NAMESPACE_VM { String::new() } else { format!(" --secret-namespace {elsewhere}") };
+        talk(format_args!(
+            "hint: an account of a connector is also in namespace {elsewhere}: clicklink clctl platform approve --revoke{place}"
+        ));
+    }
     data(format_args!("Revoked: the executor may apply nothing to the platform until you approve again ({bundle})."));
     Ok(ExitCode::SUCCESS)
 }
@@ -86,4 +92,12 @@ async fn bindings(client: &Client) -> Result<Vec<Value>, ClusterError> {
     all.extend(object::list(client, RBAC, "ClusterRoleBinding", None, Some(&selector)).await?);
     all.retain(|binding| [PCM_PLATFORM, APPROVAL_ROLE].contains(&ObjectKey::of(binding).name.as_str()));
     Ok(all)
+}
+
+/// Other namespaces in which an approval made the account.
+async fn other_homes(client: &Client, home: &str) -> Result<Vec<String>, ClusterError> {
+    let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
+    let accounts = object::list(client, "v1", "ServiceAccount", None, Some(&selector)).await?;
+    let homes = accounts.iter().map(ObjectKey::of).filter(|key| key.name == PCM_PLATFORM && key.namespace != home);
+    Ok(homes.map(|key| key.namespace).collect())
 }

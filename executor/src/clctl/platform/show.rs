@@ -97,7 +97,8 @@ impl Show {
     async fn read(&self) -> Result<Shown, ShowError> {
         let client = self.person.connect().await?.client;
         let now = jiff::Timestamp::now();
-        let current = record::current(&client, self.place.home()).await?.map(|spec| approval(spec, now));
+        let current = record::current(&client, self.place.home()).await?.filter(|spec| !spec.approved_by.is_empty());
+        let current = current.map(|spec| approval(spec, now));
         let former = record::former(&client, self.place.home()).await?.into_iter().map(|spec| approval(spec, now)).collect();
         let (pending, pending_problem) = match pending::take(&self.place.source(None, self.endpoint.as_deref())).await {
             Ok(pending) => {
@@ -111,6 +112,7 @@ impl Show {
 }
 
 fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
+    let holds = spec.is_given() && now < spec.expires_at;
     Approval {
         sha256: spec.sha256.to_string(),
         workload_sha256: spec.workload_sha256.to_string(),
@@ -119,7 +121,7 @@ fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
         expires_at: spec.expires_at,
         install_id: spec.install_id.to_string(),
         objects: spec.objects,
-        holds: !spec.credentials.is_empty() && now < spec.expires_at,
+        holds,
     }
 }
 

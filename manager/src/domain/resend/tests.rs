@@ -188,3 +188,13 @@ fn running_and_retries() {
     check("who approves again is not met by silence", refused().change(anew), minute(20), &expected);
     check("but three failures are", thrice().change(anew).approved(20).change(anew), minute(20), &rest(Exhausted));
 }
+
+/// `approved` after a completed sync is another installation; what was said before the sync ended is old.
+#[test]
+fn a_platform_that_was_reset_gets_the_bundle_again() {
+    let done = || proposed().staged().attempt(2, End::Completed);
+    assert_eq!(decide(&done().approved(1), minute(10)), rest(RestReason::Applied));
+    assert_eq!(decide(&done().report(0, 9, PlatformStatus::Synced, "a"), minute(10)), rest(RestReason::Applied));
+    let again = done().approved(9).change(|state| state.executors[0].report.as_mut().unwrap().approval_expires_at = Some(minute(130)));
+    assert!(matches!(decide(&again, minute(10)), Decision::Send { purpose: Purpose::Apply, .. }));
+}

@@ -5,15 +5,12 @@ use std::time::Duration;
 use agent_api::approval::Approval;
 use agent_api::name::InstallId;
 use agent_api::names::{FIELD_MANAGER_APPROVE, FIELD_MANAGER_EXECUTOR, PCM_PLATFORM};
-use agent_api::platform_approval::PlatformApprovalSpec;
+use agent_api::platform_approval::{PlatformApprovalSpec, TOKEN_ID};
 use cluster::{review, token};
 
 use super::probe::Probe;
 use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, prune, record, replace, take_over};
 use crate::terminal::{data, talk};
-
-/// How the API server names a ServiceAccount token to admission, before its `jti`.
-const TOKEN_ID: &str = "JTI=";
 
 impl Approved {
     /// Applies, grants, delivers, and says so.
@@ -51,7 +48,9 @@ impl Approved {
         grants::define(client).await?;
         grants::roles(client, manifest, judged.workload(), home).await?;
         if let Some(former) = former {
-            record::keep(client, home, &former).await?;
+            if !former.is_unfinished() && !former.approved_by.is_empty() {
+                record::keep(client, home, &former).await?;
+            }
             if former.sha256 == spec.sha256 && former.workload_sha256 == spec.workload_sha256 {
                 // The token at hand may go on until the new one is.
                 spec.credentials.extend(former.credentials.into_iter().filter(|id| id.starts_with(TOKEN_ID)));
@@ -63,7 +62,11 @@ impl Approved {
 
         talk("Seeing the guards at work …");
         let seen = Probe { connection: &self.connection, home, credential: &probe, manifest, workload: judged.workload() };
-        seen.run().await?;
+        if let Err(error) = seen.run().await {
+            // Another approval that came in between looks like a guard that denies too much.
+            record::holds(client, home, &probe).await?;
+            return Err(error.into());
+        }
         for binding in other_rights::check(client, home).await? {
             talk(format_args!("  note: {binding}"));
         }
@@ -113,13 +116,14 @@ impl Approved {
     fn close(&self, expiry: jiff::Timestamp) {
         let (permissions, workload) = (self.rendering.judged.permissions().len(), self.rendering.judged.workload().len());
         let namespaces: Vec<String> = self.pending.bundle.manifest().namespaces.iter().map(ToString::to_string).collect();
-        data(format_args!(
+        let say = if self.json { |line: std::fmt::Arguments<'_>| talk(line) } else { |line: std::fmt::Arguments<'_>| data(line) };
+        say(format_args!(
             "\nApproved: {permissions} permission object(s) applied, platform token valid until {expiry}.\n\
              The executor may now apply the {workload} workload object(s) of this bundle inside {}.",
             namespaces.join(", ")
         ));
         if let Target::Secret { namespace, name } = &self.target {
-            data(format_args!(
+            say(format_args!(
                 "Bundle written to Secret {namespace}/{name}; the executor pod sees it once the kubelet refreshes the mount, within about \
                  a minute."
             ));

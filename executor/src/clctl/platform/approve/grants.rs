@@ -14,7 +14,7 @@ use super::{MANAGED_BY_APPROVE, OWN_LABEL, policy, roles, scope_guard};
 const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 
 /// The definition of an approval, until it is served.
-pub(super) async fn define(client: &Client) -> Result<(), PermissionsError> {
+pub(in crate::clctl::platform) async fn define(client: &Client) -> Result<(), PermissionsError> {
     let definition = policy::definition();
     object::replace(client, &definition, FIELD_MANAGER_APPROVE).await?;
     permissions::established(client, &[definition]).await

@@ -6,13 +6,13 @@
 
 mod account;
 mod grant;
-mod grants;
+pub(super) mod grants;
 mod live;
 mod other_rights;
-mod permissions;
+pub(super) mod permissions;
 mod pins;
 mod plan;
-pub(super) mod policy;
+mod policy;
 mod preview;
 mod probe;
 mod prune;
@@ -87,7 +87,7 @@ pub(crate) struct Approve {
     /// CA of that address, PEM or base64 of it.
     #[arg(long, value_name = "DATA", allow_hyphen_values = true)]
     ca_data: Option<String>,
-    /// Do not ask.
+    /// Do not ask. Nobody is asked either where stdin is no terminal, as in a script.
     #[arg(long, short = 'y')]
     yes: bool,
     /// Delete and make anew what no apply can change; the plan names it, with the reason.
@@ -227,6 +227,7 @@ impl Approve {
         target.check()?;
         let pending = pending::take(&self.place.source(self.bundle.as_deref(), self.endpoint.as_deref())).await?;
         let connection = self.person.connect().await?;
+        target.exists(&connection.client).await?;
         let cluster = heading(&connection, &pending).await?;
         let server = token_bundle::resolve(&connection, &target, home, self.server.as_deref(), self.ca_data.as_deref()).await?;
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
@@ -257,6 +258,7 @@ impl Approve {
             replaced,
             taken: taken(&plan.permissions).chain(taken(&plan.workload)).collect(),
             leftovers: plan.leftovers,
+            json: self.output == Form::Json,
         };
         approval.grant(self.ttl).await?;
         Ok(ExitCode::SUCCESS)
@@ -286,6 +288,8 @@ struct Approved {
     /// Fields that are taken over, (manager, field) of each, by their object's name in the plan.
     taken: BTreeMap<String, Vec<(String, String)>>,
     leftovers: Vec<Leftover>,
+    /// Stdout is one document: the closing lines go where talk goes.
+    json: bool,
 }
 
 fn taken(half: &[PlannedObject]) -> impl Iterator<Item = (String, Vec<(String, String)>)> {

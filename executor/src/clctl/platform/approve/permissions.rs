@@ -23,7 +23,7 @@ const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 
 /// Where applying stopped.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PermissionsError {
+pub(in crate::clctl::platform) enum PermissionsError {
     /// An object was not taken.
     #[error("stopped after {done} of {all} permission objects: {source}; the token bundle is untouched, and approve can be run again")]
     Apply {
@@ -61,7 +61,7 @@ impl Coded for PermissionsError {
 }
 
 /// Makes the home namespace where it is missing; a live one is not ours to change.
-pub(super) async fn home(client: &Client, home: &str) -> Result<(), PermissionsError> {
+pub(in crate::clctl::platform) async fn home(client: &Client, home: &str) -> Result<(), PermissionsError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}});
     if object::get(client, &namespace).await?.is_none() {
         object::apply_over(client, &namespace, None, APPLY).await?;

@@ -34,8 +34,13 @@ const DRY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: true };
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PinError {
     /// The API server would not create it.
-    #[error("a workload object would not be created as it was rendered: {0}")]
-    Create(#[from] ClusterError),
+    #[error("{object} would not be created as it was rendered (tried under another name): {source}")]
+    Create {
+        /// Which.
+        object: String,
+        /// Why.
+        source: ClusterError,
+    },
     /// Too much for one object.
     #[error("{what} would have {bytes} bytes, and the API server takes {MOST}; the largest part is {largest}")]
     TooLarge {
@@ -63,14 +68,14 @@ pub(super) enum PinError {
 impl Coded for PinError {
     fn code(&self) -> Code {
         match self {
-            Self::Create(_) => Code::ObjectsRefused,
+            Self::Create { .. } => Code::ObjectsRefused,
             Self::TooLarge { .. } | Self::LongKey { .. } => Code::ApprovalTooLarge,
         }
     }
 
     fn hints(&self) -> Vec<String> {
         match self {
-            Self::Create(error) => error.hints(),
+            Self::Create { source, .. } => source.hints(),
             Self::TooLarge { .. } | Self::LongKey { .. } => Vec::new(),
         }
     }
@@ -95,8 +100,9 @@ impl Pins {
 /// Makes the pins. The namespaces and definitions of the bundle must be there.
 pub(super) async fn make(client: &Client, workload: &[RenderedObject]) -> Result<Pins, PinError> {
     let created = stream::iter(workload.iter().map(|rendered| async move {
-        let created = object::create(client, &scratch(&rendered.object), DRY).await?;
-        Ok::<_, ClusterError>((rendered, created))
+        let created = object::create(client, &scratch(&rendered.object), DRY).await;
+        let created = created.map_err(|source| PinError::Create { object: rendered.key().to_string(), source })?;
+        Ok::<_, PinError>((rendered, created))
     }))
     .buffered(PARALLEL)
     .try_collect::<Vec<_>>()

@@ -44,7 +44,7 @@ pub(crate) struct Reset {
     config: Option<PathBuf>,
     #[command(flatten)]
     place: Place,
-    /// Do not ask.
+    /// Do not ask. Nobody is asked either where stdin is no terminal, as in a script.
     #[arg(long, short = 'y')]
     yes: bool,
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use agent_api::names::PLATFORM_DIR;
+use rustix::io::Errno;
 
 use crate::access_folder::{AccessFolder, AccessFolderError};
 
@@ -23,5 +24,9 @@ pub(super) fn write(path: &Path, files: &[(&str, &[u8])]) -> Result<Option<Strin
 
 /// Takes the folder away.
 pub(super) fn remove(path: &Path) -> Result<(), AccessFolderError> {
-    if path.exists() { AccessFolder::open(path)?.withdraw(PLATFORM_DIR) } else { Ok(()) }
+    match AccessFolder::open(path) {
+        Ok(folder) => folder.withdraw(PLATFORM_DIR),
+        Err(AccessFolderError::Folder { source: Errno::NOENT, .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }

@@ -13,7 +13,8 @@ use agent_api::access::{APPROVAL, CA_CRT, SERVER, TOKEN};
 use agent_api::approval::Approval;
 use agent_api::names::PLATFORM_DIR;
 use agent_api::secret::Secret;
-use cluster::{Client, ClusterError};
+use cluster::{Client, ClusterError, object};
+use serde_json::json;
 
 use crate::access_folder::AccessFolderError;
 use crate::clctl::server::Server;
@@ -80,6 +81,19 @@ impl Target {
         match self {
             Self::Folder(path) => Ok(folder::check(path)?),
             Self::Secret { .. } => Ok(()),
+        }
+    }
+
+    /// A pod's namespace comes with the connector's chart; one that is not there is a typing error.
+    pub(super) async fn exists(&self, client: &Client) -> Result<(), ClusterError> {
+        let Self::Secret { namespace, .. } = self else { return Ok(()) };
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        match object::get(client, &object).await? {
+            Some(_) => Ok(()),
+            None => Err(ClusterError::NotFound {
+                about: format!("Namespace {namespace}"),
+                message: "--secret-namespace is the connector's".into(),
+            }),
         }
     }
 

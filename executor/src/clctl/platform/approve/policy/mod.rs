@@ -19,7 +19,7 @@ const DEFINITION: &str = include_str!("platformapprovals.yaml");
 const NAMESPACES: &str = "/matchConstraints/namespaceSelector/matchExpressions/0/values";
 
 /// The CustomResourceDefinition of PlatformApproval.
-pub(in crate::clctl::platform) fn definition() -> Value {
+pub(super) fn definition() -> Value {
     let mut definition = read(DEFINITION);
     definition["metadata"]["labels"] = json!({OWN_LABEL: MANAGED_BY_APPROVE});
     definition

@@ -178,7 +178,6 @@ async fn reset_and_installed_anew(landscape: &Landscape, manifest: &str, sha256:
     landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap().ok().unwrap();
 
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
-    landscape.rearm().await.unwrap();
     landscape.until_status("synced", sha256).await;
     eventually("the workload to be back", SOON, || async {
         anyhow::ensure!(landscape.workload().await?.len() >= 12);
