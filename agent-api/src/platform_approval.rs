@@ -54,18 +54,17 @@ pub struct PlatformApprovalSpec {
 /// How the API server names a ServiceAccount token to admission, before its `jti`.
 pub const TOKEN_ID: &str = "JTI=";
 
-impl PlatformApprovalSpec {
-    /// Whether a token was handed over under it; one that was cut off before knows a probe at most.
-    #[must_use]
-    pub fn is_given(&self) -> bool {
-        self.credentials.iter().any(|id| id.starts_with(TOKEN_ID))
-    }
+/// Whether a token may write under an approval with these credentials; one that was cut off before it was given knows a probe at most.
+#[must_use]
+pub fn is_given(credentials: &[String]) -> bool {
+    credentials.iter().any(|id| id.starts_with(TOKEN_ID))
+}
 
-    /// Whether it was begun and neither given nor ended.
-    #[must_use]
-    pub fn is_unfinished(&self) -> bool {
-        !self.credentials.is_empty() && !self.is_given()
-    }
+/// Whether an approval is for a record: a person's, that was given, or given and ended. Not what was cut off before, and not the ended one of
+/// nothing that stands where somebody removed one.
+#[must_use]
+pub fn is_for_record(approved_by: &str, credentials: &[String]) -> bool {
+    !approved_by.is_empty() && (credentials.is_empty() || is_given(credentials))
 }
 
 /// An object's key in [`PlatformApprovalSpec::workloads`]: `group/Kind/namespace/name`.

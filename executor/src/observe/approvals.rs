@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use agent_api::heartbeat::ApprovalRecord;
 use agent_api::names::HOME_NAMESPACE_VM;
-use agent_api::platform_approval::{CURRENT, GROUP, KIND, RESOURCE, TOKEN_ID};
+use agent_api::platform_approval::{CURRENT, GROUP, KIND, RESOURCE, is_for_record};
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
@@ -74,9 +74,7 @@ impl PlatformApproval {
     fn record(self) -> Option<ApprovalRecord> {
         let name = self.name_any();
         let Spec { sha256, approved_by, approved_at, expires_at, objects, credentials } = self.spec;
-        // One that was cut off before it was given knows a probe at most; nobody may write under it.
-        let unfinished = !credentials.is_empty() && !credentials.iter().any(|id| id.starts_with(TOKEN_ID));
-        if approved_by.is_empty() || unfinished {
+        if !is_for_record(&approved_by, &credentials) {
             return None;
         }
         match (sha256.parse(), approved_at.parse(), expires_at.parse()) {

@@ -163,9 +163,14 @@ impl Connector {
     /// # Errors
     /// It cannot be run; its own failure is in the answer.
     pub async fn approve(&self, more: &[&str]) -> Result<Finished> {
+        self.narrator.run_as_on_terminal(self.approving(more), &self.home).await
+    }
+
+    /// The same, to be started.
+    #[must_use]
+    pub fn approving(&self, more: &[&str]) -> Program {
         let program = self.clctl("approve").args(["platform", "approve", "--config"]).arg(self.config());
-        let program = program.arg("--output-dir").arg(self.access_dir()).args(&self.registry_args).args(more);
-        self.narrator.run_as_on_terminal(program, &self.home).await
+        program.arg("--output-dir").arg(self.access_dir()).args(&self.registry_args).args(more)
     }
 
     /// Any `clctl` command, told.

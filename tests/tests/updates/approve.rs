@@ -1,16 +1,16 @@
 //! How `approve` behaves where it must not succeed, and what bounds an approval: a person at the command line, their cluster, the
 //! registry, and a token bundle that stays as it is until another one is whole.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE, Release};
-use system_tests::landscape::{Closing, ENVIRONMENT, Landscape, SOON};
+use system_tests::landscape::{Closing, Landscape, SOON};
 use system_tests::{ControlPlane, Finished, TempFolder, eventually};
+
+use crate::file;
 
 /// A namespace that the platform has for a while.
 const EXTRA: &str = "clickhouse-extra";
@@ -443,12 +443,6 @@ async fn approve_by_hand(landscape: &Landscape, bundle: &str, output: &Path, reg
         landscape.connector.clctl("approve").args(["platform", "approve", "--yes", "--bundle", bundle, "--output-dir"]).arg(output);
     let program = program.arg("--registry-config").arg(registry_config).arg("--registry-ca-file").arg(landscape.registry.ca_file());
     program.run(landscape.connector.folder(), SOON).await.unwrap()
-}
-
-/// A manifest, as handed over out of band.
-fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
-    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
-    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
 }
 
 /// The release with one template more in its first chart.

@@ -1,8 +1,6 @@
 //! Everything is attributed, across a person, the cluster, the executor and the vendor's record: who consented to what, when and until
 //! when; why a command was refused; and an executor that the vendor cuts off.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition};

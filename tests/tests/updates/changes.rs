@@ -1,11 +1,11 @@
 //! What an update can only do when a person says so: take fields over from others, replace what no apply can change, delete what former bundles
 //! left. Refused without the flag, told in the plan, done with it, and the executor goes on from there.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE, Release};
 use system_tests::landscape::{Closing, Landscape, difference};
+
+use crate::with_changed_chart;
 
 const DEPLOYMENT: &str = "snapshot-controller";
 
@@ -63,13 +63,9 @@ async fn others_take_fields(landscape: &Landscape) {
 
 /// Another selector, another StorageClass, and the collectors' gateway is no more.
 async fn changed(landscape: &Landscape, release: &Release) -> Release {
-    let mut release = release.clone();
-    let chart = bundle::copy_chart(DEPLOYMENT, "4.1.0", landscape.registry.folder()).unwrap();
-    let names = chart.join("templates/_names.tpl");
-    let text = std::fs::read_to_string(&names).unwrap();
     let selector = "{{- define \"snapshot-controller.selector\" -}}";
-    std::fs::write(&names, text.replace(selector, &format!("{selector}\ntrack: stable"))).unwrap();
-    release.component(DEPLOYMENT).chart = landscape.registry.push_chart(&chart, Some("4.1.9")).await.unwrap();
+    let tracked = |text: &str| text.replace(selector, &format!("{selector}\ntrack: stable"));
+    let mut release = with_changed_chart(landscape, release, DEPLOYMENT, "_names.tpl", tracked).await;
     release.objects[0]["parameters"]["type"] = json!("io2");
     release.component("monitoring-collectors").values["gateway"]["enabled"] = json!(false);
     release

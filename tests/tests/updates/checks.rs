@@ -3,8 +3,6 @@
 //! One landscape: the first edition is applied, so that a write of anything else would be seen; then bundles that no person could approve;
 //! then the second edition, approved, held up by one fault after the other, and applied when the last is gone.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::PathBuf;
 
 use agent_api::keys;

@@ -1,12 +1,12 @@
 //! Consent that is not got round, and not refused for nothing: what a hostile bundle, a careless cluster-admin or an API server's own
 //! defaults do to an approval.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, Release};
-use system_tests::landscape::{ENVIRONMENT, Landscape, SOON};
+use system_tests::landscape::{Landscape, SOON};
 use system_tests::{Finished, eventually};
+
+use crate::file;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
@@ -221,10 +221,4 @@ async fn refused(landscape: &Landscape, name: &str, release: &Release) -> Finish
     assert_eq!(failed.code(), Some(1), "{}", failed.stdout);
     assert_eq!(landscape.connector.token_bundle().unwrap(), before);
     failed
-}
-
-/// A manifest, as handed over out of band.
-fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
-    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
-    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
 }

@@ -1,16 +1,16 @@
 //! `approve` cut off at any moment, and two of them at once. While the same bundle is approved again a token at hand can write at every
 //! moment; of another bundle the token bundle is never torn; and what is run again converges.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use serde_json::{Value, json};
-use system_tests::bundle::{self, Edition, NAMESPACE, Release};
-use system_tests::landscape::{ENVIRONMENT, Landscape, SOON};
+use system_tests::bundle::{self, Edition, NAMESPACE};
+use system_tests::landscape::{Landscape, SOON};
 use system_tests::{Process, eventually};
+
+use crate::file;
 
 const HOME: &str = "clicklink-system";
 /// Kills of each kind.
@@ -56,16 +56,13 @@ async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
 async fn without_an_api_server(landscape: &Landscape, bundle: &str, takes: Duration) {
     for n in 1..4 {
         let connector = &landscape.connector;
-        let program =
-            connector.clctl("cut-off").args(["platform", "approve", "--yes", "--bundle", bundle, "--config"]).arg(connector.config());
-        let program = program.arg("--output-dir").arg(connector.access_dir()).args(connector.registry_args());
-        let approving = program.run(connector.folder(), SOON);
         let restarting = async {
             tokio::time::sleep(takes * n / 4).await;
             landscape.control_plane.stop_apiserver().await.unwrap();
             landscape.control_plane.start_apiserver().await.unwrap();
         };
-        let (approved, ()) = tokio::join!(approving, restarting);
+        let again = ["--yes", "--bundle", bundle];
+        let (approved, ()) = tokio::join!(connector.approve(&again), restarting);
         let approved = approved.unwrap();
         let at = format!("the API server restarted at {n} of 4");
         if !approved.success() {
@@ -105,16 +102,9 @@ async fn two_at_once(landscape: &Landscape, first: &str, second: &str) {
     }
 }
 
-fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
-    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
-    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
-}
-
 async fn cut_off(landscape: &Landscape, bundle: &str, after: Duration) {
     let connector = &landscape.connector;
-    let program = connector.clctl("cut-off").args(["platform", "approve", "--yes", "--bundle", bundle, "--config"]).arg(connector.config());
-    let program = program.arg("--output-dir").arg(connector.access_dir()).args(connector.registry_args());
-    let process: Process = program.start(connector.folder()).unwrap();
+    let process: Process = connector.approving(&["--yes", "--bundle", bundle]).start(connector.folder()).unwrap();
     tokio::time::sleep(after).await;
     process.kill_hard();
     process.wait(SOON).await.unwrap();

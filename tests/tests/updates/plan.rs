@@ -1,15 +1,15 @@
 //! The plan that a person reads before they agree, from a real cluster: a first install, an upgrade with rights that are new, what no
 //! apply can change, what a former bundle left, and what somebody is told who may only look.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE, Release};
-use system_tests::landscape::{ENVIRONMENT, Landscape, SOON};
+use system_tests::landscape::{Landscape, SOON};
 use system_tests::{Finished, eventually};
+
+use crate::{file, with_changed_chart};
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const OPERATOR: &str = "ServiceAccount clickhouse-platform/clickhouse-operator";
@@ -86,7 +86,7 @@ async fn what_is_live_changes_nothing(landscape: &Landscape, release: &Release) 
 
 /// Rights by identity, fields with both sides, host access that is new, and nothing of a Secret.
 async fn an_upgrade_names_new_privileges(landscape: &Landscape, release: &Release) {
-    let release = changed(landscape, release, "snapshot-controller", "deployment.yaml", |text| {
+    let release = with_changed_chart(landscape, release, "snapshot-controller", "deployment.yaml", |text| {
         text.replace("      serviceAccountName:", "      hostNetwork: true\n      serviceAccountName:")
     })
     .await;
@@ -190,7 +190,7 @@ async fn what_a_bundle_lacks_is_left_over(landscape: &Landscape, release: &Relea
 
 /// Told in the plan with its reason, refused by a real approve before the first write, and by hand as the plan says.
 async fn what_no_apply_can_change_is_refused(landscape: &Landscape, release: &Release) {
-    let mut release = changed(landscape, release, "snapshot-controller", "_names.tpl", |text| {
+    let mut release = with_changed_chart(landscape, release, "snapshot-controller", "_names.tpl", |text| {
         text.replace("{{- define \"snapshot-controller.selector\" -}}", "{{- define \"snapshot-controller.selector\" -}}\ntrack: stable")
     })
     .await;
@@ -313,24 +313,4 @@ fn known_actions(plan: &Value) -> BTreeMap<String, String> {
 fn without_secrets(mut actions: BTreeMap<String, String>) -> BTreeMap<String, String> {
     actions.retain(|object, _| !object.starts_with("Secret "));
     actions
-}
-
-/// The release with one file of a chart changed.
-async fn changed(landscape: &Landscape, release: &Release, name: &str, file: &str, change: impl Fn(&str) -> String) -> Release {
-    let mut release = release.clone();
-    let component = release.component(name);
-    let chart = bundle::copy_chart(&component.chart.name, &component.chart.version, landscape.registry.folder()).unwrap();
-    let path = chart.join("templates").join(file);
-    let text = std::fs::read_to_string(&path).unwrap();
-    let new = change(&text);
-    assert_ne!(new, text, "{file} has nothing to change");
-    std::fs::write(&path, new).unwrap();
-    component.chart = landscape.registry.push_chart(&chart, None).await.unwrap();
-    release
-}
-
-/// A manifest, as handed over out of band.
-fn file(landscape: &Landscape, name: &str, release: &Release) -> String {
-    let manifest = release.manifest(ENVIRONMENT, "2026-11-30T10:00:00Z").to_string();
-    landscape.connector.folder().write(format!("{name}.json"), manifest).unwrap().display().to_string()
 }

@@ -1,7 +1,5 @@
 //! The executor renews its own token on a real API server: in time, atomically, by the right to that one token, and says so when it can't.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 

@@ -1,8 +1,6 @@
 //! What ends an approval, or a whole installation, before its time: `approve --revoke` and `platform reset`; and what `platform show` and
 //! `kubectl get platformapprovals` tell of approvals, former ones too.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE};
 use system_tests::eventually;

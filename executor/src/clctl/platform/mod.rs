@@ -19,6 +19,11 @@ const OWN_LABEL: &str = agent_api::keys::MANAGED_BY;
 /// Its value; a chart's objects never have it, since rendering sets theirs.
 const MANAGED_BY_APPROVE: &str = "approve";
 
+/// Selects what `approve` made for the account.
+fn made_by_approve() -> String {
+    format!("{OWN_LABEL}={MANAGED_BY_APPROVE}")
+}
+
 /// Verbs.
 #[derive(Subcommand)]
 pub(crate) enum Platform {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::approve::grants;
 use super::approve::permissions::{self, PermissionsError};
-use super::{MANAGED_BY_APPROVE, OWN_LABEL};
+use super::{MANAGED_BY_APPROVE, OWN_LABEL, made_by_approve};
 use crate::error_code::{Code, Coded};
 
 /// Why there is no record.
@@ -79,8 +79,7 @@ pub(super) async fn keep(client: &Client, home: &str, ended: &PlatformApprovalSp
 
 /// Former approvals, the newest first.
 pub(super) async fn former(client: &Client, home: &str) -> Result<Vec<PlatformApprovalSpec>, ClusterError> {
-    let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
-    let all = object::list(client, API_VERSION, KIND, Some(home), Some(&selector)).await;
+    let all = object::list(client, API_VERSION, KIND, Some(home), Some(&made_by_approve())).await;
     let all = match all {
         // Nobody has ever approved here.
         Err(ClusterError::NotFound { .. }) => Vec::new(),

@@ -12,9 +12,9 @@ use cluster::object::{self, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::{Value, json};
 
+use super::made_by_approve;
 use super::record::{self, RecordError};
 use super::token_bundle::{DeliverError, Target};
-use super::{MANAGED_BY_APPROVE, OWN_LABEL};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, talk};
 
@@ -87,17 +87,15 @@ pub(super) async fn revoke(connection: &Connection, home: &str, target: &Target,
 
 /// Every binding by which the account has rights of ours.
 async fn bindings(client: &Client) -> Result<Vec<Value>, ClusterError> {
-    let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
-    let mut all = object::list(client, RBAC, "RoleBinding", None, Some(&selector)).await?;
-    all.extend(object::list(client, RBAC, "ClusterRoleBinding", None, Some(&selector)).await?);
+    let mut all = object::list(client, RBAC, "RoleBinding", None, Some(&made_by_approve())).await?;
+    all.extend(object::list(client, RBAC, "ClusterRoleBinding", None, Some(&made_by_approve())).await?);
     all.retain(|binding| [PCM_PLATFORM, APPROVAL_ROLE].contains(&ObjectKey::of(binding).name.as_str()));
     Ok(all)
 }
 
 /// Other namespaces in which an approval made the account.
 async fn other_homes(client: &Client, home: &str) -> Result<Vec<String>, ClusterError> {
-    let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
-    let accounts = object::list(client, "v1", "ServiceAccount", None, Some(&selector)).await?;
+    let accounts = object::list(client, "v1", "ServiceAccount", None, Some(&made_by_approve())).await?;
     let homes = accounts.iter().map(ObjectKey::of).filter(|key| key.name == PCM_PLATFORM && key.namespace != home);
     Ok(homes.map(|key| key.namespace).collect())
 }

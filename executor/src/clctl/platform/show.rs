@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use agent_api::platform_approval::PlatformApprovalSpec;
+use agent_api::platform_approval::{PlatformApprovalSpec, is_given};
 use clap::Args;
 use cluster::ClusterError;
 use cluster::connect::ConnectError;
@@ -112,7 +112,7 @@ impl Show {
 }
 
 fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
-    let holds = spec.is_given() && now < spec.expires_at;
+    let holds = is_given(&spec.credentials) && now < spec.expires_at;
     Approval {
         sha256: spec.sha256.to_string(),
         workload_sha256: spec.workload_sha256.to_string(),

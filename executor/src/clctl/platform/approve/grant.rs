@@ -5,7 +5,7 @@ use std::time::Duration;
 use agent_api::approval::Approval;
 use agent_api::name::InstallId;
 use agent_api::names::{FIELD_MANAGER_APPROVE, FIELD_MANAGER_EXECUTOR, PCM_PLATFORM};
-use agent_api::platform_approval::{PlatformApprovalSpec, TOKEN_ID};
+use agent_api::platform_approval::{PlatformApprovalSpec, TOKEN_ID, is_for_record};
 use cluster::{review, token};
 
 use super::probe::Probe;
@@ -48,7 +48,7 @@ impl Approved {
         grants::define(client).await?;
         grants::roles(client, manifest, judged.workload(), home).await?;
         if let Some(former) = former {
-            if !former.is_unfinished() && !former.approved_by.is_empty() {
+            if is_for_record(&former.approved_by, &former.credentials) {
                 record::keep(client, home, &former).await?;
             }
             if former.sha256 == spec.sha256 && former.workload_sha256 == spec.workload_sha256 {

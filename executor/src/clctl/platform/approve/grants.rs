@@ -8,8 +8,9 @@ use cluster::object::{self, Apply, Propagation};
 use cluster::{Client, ClusterError};
 use serde_json::Value;
 
+use super::super::made_by_approve;
 use super::permissions::{self, PermissionsError};
-use super::{MANAGED_BY_APPROVE, OWN_LABEL, policy, roles, scope_guard};
+use super::{policy, roles, scope_guard};
 
 const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 
@@ -49,8 +50,7 @@ pub(super) async fn bind(client: &Client, manifest: &Manifest, home: &str) -> Re
 pub(super) async fn remove_former(client: &Client, manifest: &Manifest) -> Result<Vec<String>, ClusterError> {
     let mut removed = Vec::new();
     for kind in ["RoleBinding", "Role"] {
-        let selector = format!("{OWN_LABEL}={MANAGED_BY_APPROVE}");
-        let live = object::list(client, "rbac.authorization.k8s.io/v1", kind, None, Some(&selector)).await?;
+        let live = object::list(client, "rbac.authorization.k8s.io/v1", kind, None, Some(&made_by_approve())).await?;
         for former in live.iter().filter(|object| is_former(object, manifest)) {
             if object::delete(client, former, Propagation::Background).await? {
                 removed.push(agent_api::object::ObjectKey::of(former).to_string());
