@@ -45,6 +45,147 @@ async fn what_a_person_has_to_say_is_asked_for_and_done() {
     assert_eq!(again.code(), Some(0), "{again:?}");
 }
 
+/// (object in the plan, field that is named, what kubectl is told).
+fn additions() -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let patch = |object: &str, patch: Value| vec!["patch".to_owned(), object.to_owned(), "-p".to_owned(), patch.to_string()];
+    let sidecar = json!({"spec": {"template": {"spec": {"containers": [{"name": "sidecar", "image": "registry.example/s@sha256:0"}]}}}});
+    vec![
+        (
+            "Deployment.apps clickhouse-platform/snapshot-controller",
+            "spec.template.spec.containers[name=controller].env",
+            ["set", "env", "deployment/snapshot-controller", "DEBUG=1"].map(str::to_owned).to_vec(),
+        ),
+        (
+            "Deployment.apps clickhouse-platform/clickhouse-operator",
+            "spec.template.spec.containers[name=sidecar]",
+            patch("deployment/clickhouse-operator", sidecar),
+        ),
+        (
+            "Deployment.apps clickhouse-platform/monitoring-collectors-gateway",
+            "spec.paused",
+            ["rollout", "pause", "deployment/monitoring-collectors-gateway"].map(str::to_owned).to_vec(),
+        ),
+        (
+            "ConfigMap clickhouse-platform/clickhouse-operator-config",
+            "data.extra",
+            patch("configmap/clickhouse-operator-config", json!({"data": {"extra": "theirs"}})),
+        ),
+        (
+            "ConfigMap clickhouse-platform/monitoring-collectors-gateway",
+            "immutable",
+            patch("configmap/monitoring-collectors-gateway", json!({"immutable": true})),
+        ),
+        (
+            "Service clickhouse-platform/clickhouse-operator-webhook",
+            "spec.ports[name=more]",
+            patch("service/clickhouse-operator-webhook", json!({"spec": {"ports": [{"name": "more", "port": 81}]}})),
+        ),
+        (
+            "PodDisruptionBudget.policy clickhouse-platform/snapshot-controller",
+            "spec.unhealthyPodEvictionPolicy",
+            [
+                &patch("poddisruptionbudget/snapshot-controller", json!({"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}}))[..],
+                &["--type=merge".to_owned()],
+            ]
+            .concat(),
+        ),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_put_into_live_objects_is_named_before_the_first_write() {
+    let landscape = Landscape::new().await;
+    let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
+    let sha256 = landscape.propose("first", &first).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+
+    for (_, _, command) in additions() {
+        let command: Vec<&str> = command.iter().map(String::as_str).chain(["-n", NAMESPACE]).collect();
+        landscape.control_plane.kubectl(&command).await.unwrap().ok().unwrap();
+    }
+    let secret = secret(&landscape).await;
+    let key = json!({"stringData": {"more": "planted-by-them"}}).to_string();
+    landscape.control_plane.kubectl(&["patch", "secret", &secret, "-n", NAMESPACE, "-p", &key]).await.unwrap().ok().unwrap();
+    // What others may do to live objects is no matter.
+    for kind in ["deployment", "service", "configmap"] {
+        for what in ["annotate", "label"] {
+            landscape.control_plane.kubectl(&[what, kind, "-n", NAMESPACE, "--all", "example.com/theirs=1"]).await.unwrap().ok().unwrap();
+        }
+    }
+
+    let sha256 = landscape.propose("second", &bundle_of(&first, "second")).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    let planned = landscape.connector.approve(&["--dry-run", "-o", "json"]).await.unwrap().ok().unwrap();
+    assert!(
+        !planned.stdout.contains("planted-by-them") && !planned.stdout.contains("cGxhbnRlZC1ieS10aGVt"),
+        "a value of a Secret is shown"
+    );
+    let planned: Value = serde_json::from_str(&planned.stdout).unwrap();
+    let refused = landscape.connector.approve(&["--yes"]).await.unwrap();
+    let of_secret = (format!("Secret {NAMESPACE}/{secret}"), "data.more".to_owned());
+    let expected = additions().into_iter().map(|(object, field, _)| (object.to_owned(), field.to_owned())).chain([of_secret]);
+    let mut named = 0;
+    for (object, field) in expected {
+        let found = planned["workload"].as_array().unwrap().iter().find(|planned| planned["object"] == object.as_str()).unwrap();
+        assert_eq!(found["action"], "replace", "{found}");
+        assert!(found["fields"].as_array().unwrap().iter().any(|change| change["path"] == field.as_str()), "{field}: {found}");
+        let line = format!("{object}: it holds what the bundle does not bring and no apply takes out: {field}; by hand: kubectl edit ");
+        assert!(refused.stderr.contains(&line), "`{line}` is not in:\n{}", refused.stderr);
+        named += 1;
+    }
+    assert_eq!(planned["summary"]["workload"]["replace"], named, "and nothing else");
+
+    landscape.connector.approve(&["--yes", "--replace"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+    let again = landscape.connector.approve(&["--dry-run", "--detailed-exitcode"]).await.unwrap();
+    assert_eq!(again.code(), Some(0), "{again:?}");
+    a_turn_to_recreate_is_made(&landscape, &first).await;
+}
+
+/// The name of the bundle's one Secret with values.
+async fn secret(landscape: &Landscape) -> String {
+    let shown = landscape.control_plane.kubectl(&["get", "secret", "-n", NAMESPACE, "-l", "clicklink.io/pinned=true", "-o", "name"]);
+    shown.await.unwrap().ok().unwrap().stdout.trim().strip_prefix("secret/").unwrap().to_owned()
+}
+
+/// The rolling update that the API server filled in is unset as the person, without a rollout; and the next bundle may turn back.
+async fn a_turn_to_recreate_is_made(landscape: &Landscape, first: &Release) {
+    let revision = |deployment: &Value| deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
+    let before = get(landscape, "deployment", DEPLOYMENT).await;
+    assert_eq!(before["spec"]["strategy"]["type"], "RollingUpdate");
+    let recreate = |text: &str| text.replacen("  template:", "  strategy:\n    type: Recreate\n  template:", 1);
+    let next = with_changed_chart(landscape, first, DEPLOYMENT, "deployment.yaml", recreate).await;
+    let sha256 = landscape.propose("recreate", &next).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    let told = landscape.connector.approve(&["--dry-run"]).await.unwrap().ok().unwrap().stdout;
+    for expected in [
+        "spec.strategy.rollingUpdate is unset now, with your credentials; no rollout begins",
+        r#"spec.strategy.type: "RollingUpdate" → "Recreate""#,
+    ] {
+        assert!(told.contains(expected), "`{expected}` is not in:\n{told}");
+    }
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+    let after = get(landscape, "deployment", DEPLOYMENT).await;
+    assert_eq!(after["spec"]["strategy"], json!({"type": "Recreate"}));
+    assert_eq!(revision(&after), revision(&before), "nothing was rolled out");
+
+    let sha256 = landscape.propose("back", &bundle_of(first, "back")).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &sha256).await;
+    assert_eq!(get(landscape, "deployment", DEPLOYMENT).await["spec"]["strategy"]["type"], "RollingUpdate");
+}
+
+/// The same charts in a bundle of another identity.
+fn bundle_of(release: &Release, note: &str) -> Release {
+    let mut release = release.clone();
+    release.objects[0]["metadata"]["annotations"] = json!({"example.com/note": note});
+    release
+}
+
 /// A tool that applies whole objects, and an edit by hand.
 async fn others_take_fields(landscape: &Landscape) {
     let live = get(landscape, "configmap", "clickhouse-operator-config").await;

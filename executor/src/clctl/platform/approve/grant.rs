@@ -9,7 +9,7 @@ use agent_api::platform_approval::{PlatformApprovalSpec, TOKEN_ID, is_for_record
 use cluster::{review, token};
 
 use super::probe::Probe;
-use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, prune, record, replace, take_over};
+use super::{ApproveError, Approved, Target, account, grants, other_rights, permissions, pins, prune, record, replace, take_over, unset};
 use crate::terminal::{data, talk};
 
 impl Approved {
@@ -28,7 +28,7 @@ impl Approved {
         permissions::apply(client, judged, bundle.sha256()).await?;
 
         talk("Pinning what was approved …");
-        let pins = pins::make(client, judged.workload()).await?;
+        let pins = pins::make(client, judged.workload(), &self.pinned).await?;
         let kept = account::ensure(client, home).await?;
         let former = record::current(client, home).await?;
         let now = seconds(jiff::Timestamp::now());
@@ -57,6 +57,7 @@ impl Approved {
             }
         }
         replace::remove(client, judged.workload(), &self.replaced).await?;
+        unset::all(client, judged.workload(), &self.unset).await?;
         record::put(client, home, &spec, pins.secrets()).await?;
         grants::guard(client, manifest, home).await?;
 

@@ -23,6 +23,7 @@ mod roles;
 mod scope_guard;
 mod show;
 mod take_over;
+mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ use clap::{Args, ValueEnum};
 use cluster::connect::{ConnectError, Connection};
 use cluster::{ClusterError, inventory};
 use executor_core::bundle::Scope;
+use serde_json::Value;
 
 use self::plan::{BundleHeading, ClusterHeading, Leftover, Plan, PlannedObject};
 use self::prune::Prune;
@@ -233,7 +235,7 @@ impl Approve {
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
         let scope = Scope { namespace_prefix: &prefix, home_namespace: home };
         let rendering = rendering::render(self, &connection.client, &pending.bundle, &scope).await?;
-        let plan = plan(self, &connection, cluster, &pending, &rendering).await?;
+        let (plan, pinned) = plan(self, &connection, cluster, &pending, &rendering).await?;
         data(match self.output {
             Form::Table => show::text(&plan, &self.show),
             Form::Json => plan.json()?,
@@ -255,7 +257,9 @@ impl Approve {
             target,
             home: home.to_owned(),
             cluster_uid: plan.cluster.uid,
+            pinned,
             replaced,
+            unset: plan.workload.iter().filter(|object| !object.unset.is_empty()).map(|object| object.object.clone()).collect(),
             taken: taken(&plan.permissions).chain(taken(&plan.workload)).collect(),
             leftovers: plan.leftovers,
             json: self.output == Form::Json,
@@ -283,8 +287,12 @@ struct Approved {
     target: Target,
     home: String,
     cluster_uid: String,
+    /// What of live objects the plan said would be pinned, by key in the approval.
+    pinned: BTreeMap<String, Value>,
     /// What is deleted and made anew, by its name in the plan.
     replaced: BTreeSet<String>,
+    /// Of what fields are unset, by its name in the plan.
+    unset: BTreeSet<String>,
     /// Fields that are taken over, (manager, field) of each, by their object's name in the plan.
     taken: BTreeMap<String, Vec<(String, String)>>,
     leftovers: Vec<Leftover>,
@@ -320,7 +328,7 @@ async fn plan(
     cluster: ClusterHeading,
     pending: &Pending,
     rendering: &Rendering,
-) -> Result<Plan, ApproveError> {
+) -> Result<(Plan, BTreeMap<String, Value>), ApproveError> {
     let (bundle, judged) = (&pending.bundle, &rendering.judged);
     let manifest = bundle.manifest();
     let (served, take_over, estimates) = (&rendering.capabilities, arguments.take_over, arguments.dry_run);
@@ -338,7 +346,7 @@ async fn plan(
     warnings.extend(rendering.left_out.iter().map(|hook| format!("hook that never runs here: {hook}")));
     let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
     warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
-    Ok(Plan {
+    let plan = Plan {
         cluster,
         bundle: BundleHeading {
             sha256: bundle.sha256().to_string(),
@@ -357,5 +365,6 @@ async fn plan(
         webhooks: judged.interceptions().iter().map(Into::into).collect(),
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
         warnings,
-    })
+    };
+    Ok((plan, seen.pinned))
 }

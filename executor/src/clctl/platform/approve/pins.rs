@@ -28,7 +28,8 @@ const JOB_LABELS: [&str; 4] = ["controller-uid", "batch.kubernetes.io/controller
 /// Fields of a Service that the cluster chooses.
 const SERVICE_CHOSEN: [&str; 3] = ["clusterIP", "clusterIPs", "healthCheckNodePort"];
 
-const DRY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: true };
+/// As a pin is asked for.
+pub(super) const DRY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: true };
 
 /// Why an object cannot be pinned.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,15 @@ pub(super) enum PinError {
         object: String,
         /// Why.
         source: ClusterError,
+    },
+    /// Somebody changed what admission makes of it.
+    #[error(
+        "{object} would not be made now as the plan showed it: an admission webhook or policy has changed meanwhile; the token bundle is \
+         untouched"
+    )]
+    Changed {
+        /// Which.
+        object: String,
     },
     /// Too much for one object.
     #[error("{what} would have {bytes} bytes, and the API server takes {MOST}; the largest part is {largest}")]
@@ -68,7 +78,7 @@ pub(super) enum PinError {
 impl Coded for PinError {
     fn code(&self) -> Code {
         match self {
-            Self::Create { .. } => Code::ObjectsRefused,
+            Self::Create { .. } | Self::Changed { .. } => Code::ObjectsRefused,
             Self::TooLarge { .. } | Self::LongKey { .. } => Code::ApprovalTooLarge,
         }
     }
@@ -76,6 +86,7 @@ impl Coded for PinError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Create { source, .. } => source.hints(),
+            Self::Changed { .. } => vec!["read the plan as it is now: run the same command again".into()],
             Self::TooLarge { .. } | Self::LongKey { .. } => Vec::new(),
         }
     }
@@ -97,8 +108,8 @@ impl Pins {
     }
 }
 
-/// Makes the pins. The namespaces and definitions of the bundle must be there.
-pub(super) async fn make(client: &Client, workload: &[RenderedObject]) -> Result<Pins, PinError> {
+/// Makes the pins. The namespaces and definitions of the bundle must be there. `shown` has, by their keys, those that a person has seen.
+pub(super) async fn make(client: &Client, workload: &[RenderedObject], shown: &BTreeMap<String, Value>) -> Result<Pins, PinError> {
     let created = stream::iter(workload.iter().map(|rendered| async move {
         let created = object::create(client, &scratch(&rendered.object), DRY).await;
         let created = created.map_err(|source| PinError::Create { object: rendered.key().to_string(), source })?;
@@ -110,6 +121,9 @@ pub(super) async fn make(client: &Client, workload: &[RenderedObject]) -> Result
     let (mut workloads, mut secrets) = (BTreeMap::new(), BTreeMap::new());
     for (rendered, created) in created {
         let object = rendered.key();
+        if shown.get(&key(&object)).is_some_and(|shown| *shown != whole(&rendered.object, &created)) {
+            return Err(PinError::Changed { object: object.to_string() });
+        }
         workloads.insert(key(&object), entry(&rendered.object, &created));
         if object.kind == "Secret" {
             for (name, value) in map(&created, "data") {
@@ -149,6 +163,42 @@ pub(super) fn scratch(object: &Value) -> Value {
         }
     }
     scratch
+}
+
+/// What is pinned of a created object, a Secret's values included.
+pub(super) fn whole(rendered: &Value, created: &Value) -> Value {
+    let mut whole = entry(rendered, created);
+    if ObjectKey::of(rendered).kind == "Secret"
+        && let Some(data) = created.get("data")
+    {
+        whole["data"] = data.clone();
+    }
+    whole
+}
+
+/// What is pinned, at the places of the object itself, without what a write may differ in: labels and annotations of others, the order of a
+/// Service's ports, and whether an empty field is there.
+pub(super) fn compared(rendered: &Value, object: &Value) -> Value {
+    let mut compared = whole(rendered, object);
+    let template = compared.as_object_mut().and_then(|fields| {
+        fields.retain(|field, value| !matches!(field.as_str(), "labels" | "annotations") && !is_empty(value));
+        fields.remove("template")
+    });
+    if let Some(template) = template {
+        let labels = template.get("labels").filter(|labels| !is_empty(labels));
+        compared["spec"]["template"] = json!({"metadata": {"labels": labels}, "spec": template.get("spec")});
+    }
+    if let Some(ports) = compared.pointer_mut("/spec/ports").and_then(Value::as_array_mut) {
+        ports.sort_by_key(|port| (port.get("port").and_then(Value::as_u64), port.get("protocol").map(ToString::to_string)));
+    }
+    for field in ["apiVersion", "kind"] {
+        compared[field] = rendered.get(field).cloned().unwrap_or_default();
+    }
+    compared
+}
+
+fn is_empty(value: &Value) -> bool {
+    value == &Value::Bool(false) || value.as_object().is_some_and(Map::is_empty)
 }
 
 /// What of a created object is compared with each write; see the policy.
@@ -286,6 +336,32 @@ mod tests {
         assert_eq!(entry(&json!({"kind": "Secret"}), &created), json!({"type": "Opaque", "immutable": true}));
         let created = json!({"data": {"k": "v"}, "binaryData": {"b": "dg=="}});
         assert_eq!(entry(&json!({"kind": "ConfigMap"}), &created), json!({"data": {"k": "v"}, "binaryData": {"b": "dg=="}}));
+    }
+
+    #[test]
+    fn what_a_write_may_differ_in_is_not_compared() {
+        let deployment = |more: Value| {
+            let labels = |mine: &str| json!({"app": "x", "theirs": mine});
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "labels": labels("l"), "annotations": more},
+                "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": "x"}, "annotations": more}, "spec": {}}}})
+        };
+        let rendered = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {}});
+        assert_eq!(compared(&rendered, &deployment(json!({}))), compared(&rendered, &deployment(json!({"restartedAt": "now"}))));
+        let mut labelled = deployment(json!({}));
+        labelled["spec"]["template"]["metadata"]["labels"]["more"] = "1".into();
+        assert_eq!(compared(&rendered, &labelled).pointer("/spec/template/metadata/labels/more"), Some(&"1".into()));
+
+        let service = |ports: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"ports": ports}});
+        let ports = [json!({"port": 1, "protocol": "TCP"}), json!({"port": 2, "protocol": "TCP"})];
+        let rendered = service(json!([{"port": 1}, {"port": 2}]));
+        let [one, two] = ports;
+        assert_eq!(compared(&rendered, &service(json!([two, one]))), compared(&rendered, &service(json!([one, two]))));
+
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let mut empty = map.clone();
+        empty["data"] = json!({});
+        empty["immutable"] = json!(false);
+        assert_eq!(compared(&map, &empty), map.as_object().map(|_| json!({"apiVersion": "v1", "kind": "ConfigMap"})).unwrap());
     }
 
     #[test]

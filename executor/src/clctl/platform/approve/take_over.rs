@@ -30,12 +30,12 @@ pub(super) async fn all(
 }
 
 /// Moves what is in conflict, (manager, field) of each, to `to`. An object that is gone meanwhile is nobody's.
-async fn take(client: &Client, object: &Value, conflicts: &[(String, String)], to: &str) -> Result<(), ClusterError> {
+pub(super) async fn take(client: &Client, object: &Value, conflicts: &[(String, String)], to: &str) -> Result<(), ClusterError> {
     object::modify(client, object, FIELD_MANAGER_APPROVE, |live| moved(live, conflicts, to)).await.map(drop)
 }
 
 /// The object with its ownership moved; `None` where nobody named owns anything.
-fn moved(live: &Value, conflicts: &[(String, String)], to: &str) -> Option<Value> {
+pub(super) fn moved(live: &Value, conflicts: &[(String, String)], to: &str) -> Option<Value> {
     let mut object = live.clone();
     let entries = object.pointer_mut("/metadata/managedFields")?.as_array_mut()?;
     let mut given = Map::new();

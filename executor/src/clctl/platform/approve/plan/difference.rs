@@ -39,12 +39,18 @@ pub(in super::super) fn created(object: &Value) -> Vec<FieldChange> {
 pub(in super::super) fn compare(live: Option<&Value>, result: &Value) -> (Action, Vec<FieldChange>) {
     let Some(live) = live else { return (Action::Create, Vec::new()) };
     let (old, new) = (without_stamps(content(live)), without_stamps(content(result)));
+    let fields = fields_of(&old, &new);
+    (if fields.is_empty() { Action::Unchanged } else { Action::Change }, fields)
+}
+
+/// The fields in which two forms of an object differ; a Secret's values are masked.
+pub(in super::super) fn fields_of(old: &Value, new: &Value) -> Vec<FieldChange> {
     let mut fields = Vec::new();
-    walk(Some(&old), Some(&new), &mut String::new(), &mut fields);
-    if ObjectKey::of(result).kind == "Secret" {
+    walk(Some(old), Some(new), &mut String::new(), &mut fields);
+    if ObjectKey::of(new).kind == "Secret" {
         fields.iter_mut().for_each(mask);
     }
-    (if fields.is_empty() { Action::Unchanged } else { Action::Change }, fields)
+    fields
 }
 
 fn without_stamps(mut object: Value) -> Value {

@@ -7,19 +7,23 @@ mod difference;
 mod document;
 mod estimate;
 mod leftover;
+mod remaining;
 mod replacement;
 mod summary;
+mod unset;
 
 use executor_core::bundle::Interception;
 use executor_core::privilege::{Comparison, PodAccess};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(super) use difference::{FieldChange, compare, created};
+pub(super) use difference::{FieldChange, compare, created, fields_of as differing};
 pub(super) use estimate::applied;
 pub(super) use leftover::{Leftover, leftovers};
+pub(super) use remaining::remaining;
 pub(super) use replacement::{Replacement, replacement};
 pub(super) use summary::{Counts, Summary};
+pub(super) use unset::unset;
 
 /// The whole plan.
 #[derive(Debug, Serialize)]
@@ -79,6 +83,8 @@ pub(super) struct PlannedObject {
     pub(super) grants: Vec<String>,
     /// Why it must be replaced, and how.
     pub(super) replacement: Option<Replacement>,
+    /// Fields that are unset with the person's credentials, since the executor's apply would be refused with them.
+    pub(super) unset: Vec<String>,
     /// Fields that are taken over from others; empty unless that was asked for.
     pub(super) taken: Vec<Taken>,
 }

@@ -98,10 +98,15 @@ fn definition(key: &ObjectKey, live: &Value, rendered: &Value) -> Option<Replace
 }
 
 fn delete(key: &ObjectKey) -> String {
+    format!("kubectl delete {}", object_argument(key))
+}
+
+/// The object as kubectl is told of it.
+pub(super) fn object_argument(key: &ObjectKey) -> String {
     let resource = key.row().map_or_else(|| key.kind.to_lowercase(), |row| row.resource.to_owned());
     let group = if key.group.is_empty() { String::new() } else { format!(".{}", key.group) };
     let namespace = if key.namespace.is_empty() { String::new() } else { format!(" -n {}", quoted(&key.namespace)) };
-    format!("kubectl delete {}{namespace} {}", quoted(&format!("{resource}{group}")), quoted(&key.name))
+    format!("{}{namespace} {}", quoted(&format!("{resource}{group}")), quoted(&key.name))
 }
 
 /// A word for a shell: the command is copied, and names come from a bundle.

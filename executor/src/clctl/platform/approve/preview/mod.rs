@@ -3,13 +3,17 @@
 //! Nothing is stored. An object whose namespace or kind comes with the bundle counts as created. Conflicts and refused objects are
 //! collected, so that one run tells all of them. A person who only looks (`--dry-run`) and may not dry-run gets estimates instead.
 
+mod asked;
 mod gaps;
 mod leftovers;
 mod objects;
 mod rbac;
 
+use std::collections::BTreeMap;
+
 use agent_api::approval::Capabilities;
 use agent_api::digest::Sha256;
+use agent_api::platform_approval::key;
 use cluster::{Client, ClusterError};
 use executor_core::bundle::Judged;
 use executor_core::privilege::{self, Comparison, PodAccess};
@@ -86,6 +90,8 @@ fn item(text: &str) -> String {
 pub(super) struct Preview {
     pub(super) permissions: Vec<PlannedObject>,
     pub(super) workload: Vec<PlannedObject>,
+    /// What of a live object will be pinned, by its key in the approval: what a person agrees to.
+    pub(super) pinned: BTreeMap<String, Value>,
     pub(super) leftovers: Vec<Leftover>,
     pub(super) privileges: Comparison,
     pub(super) pods: Vec<PodAccess>,
@@ -109,10 +115,13 @@ pub(super) async fn preview(
     let live: Vec<Value> = leftovers::live(client, judged, served, &mut gaps).await?;
     let pods = judged.workload().iter().zip(&halves.workload);
     let pods = pods.filter_map(|(rendered, seen)| PodAccess::of(&rendered.object, seen.live.as_ref())).collect();
+    let seen = judged.workload().iter().zip(&halves.workload);
+    let pinned = seen.filter_map(|(rendered, seen)| Some((key(&rendered.key()), seen.pinned.clone()?))).collect();
     let planned = |half: Vec<objects::Seen>| half.into_iter().map(|seen| seen.planned).collect();
     Ok(Preview {
         permissions: planned(halves.permissions),
         workload: planned(halves.workload),
+        pinned,
         leftovers: leftovers::of(&live, judged),
         privileges,
         pods,

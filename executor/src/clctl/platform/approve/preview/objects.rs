@@ -1,4 +1,4 @@
-//! Each object of both halves: read, and dry-run.
+//! Both halves, object by object: what is live of each, and what the approval would change.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +6,15 @@ use agent_api::digest::Sha256;
 use agent_api::kind::Half;
 use agent_api::names::{FIELD_MANAGER_APPROVE, FIELD_MANAGER_EXECUTOR};
 use agent_api::object::{ObjectKey, RenderedObject};
-use cluster::object::{self, Apply};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, stamped};
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
-use super::super::plan::{Action, FieldChange, PlannedObject, Replacement, Taken, applied, compare, created, replacement};
-use super::super::{pins, rights};
+use super::super::plan::{Action, PlannedObject, created};
+use super::super::rights;
 use super::PreviewError;
+use super::asked::{Answer, Question};
 use super::gaps::Gaps;
 
 /// Requests side by side.
@@ -26,10 +26,11 @@ pub(super) struct Halves {
     pub(super) workload: Vec<Seen>,
 }
 
-/// An object, and what is live of it where it could be read.
+/// An object, what is live of it where it could be read, and what of it will be pinned where that could be asked already.
 pub(super) struct Seen {
     pub(super) planned: PlannedObject,
     pub(super) live: Option<Value>,
+    pub(super) pinned: Option<Value>,
 }
 
 /// Reads and dry-runs both halves.
@@ -53,7 +54,10 @@ pub(super) async fn both(
         let asking = &*gaps;
         let answers: Vec<_> = stream::iter(half.into_iter().map(|(rendered, value, manager)| {
             let coming = &coming;
-            async move { (rendered, one(client, &value, manager, coming, take_over, asking).await) }
+            async move {
+                let question = Question { client, rendered: &value, manager, take_over, gaps: asking };
+                (rendered, question.ask(|key| coming.holds(key)).await)
+            }
         }))
         .buffered(PARALLEL)
         .collect()
@@ -88,12 +92,13 @@ pub(super) async fn both(
 }
 
 fn line(rendered: &RenderedObject, answer: Answer, foreign: bool) -> Seen {
-    let Answer { action, fields, estimate, replacement, taken, live } = answer;
+    let Answer { action, fields, estimate, replacement, unset, taken, live, pinned } = answer;
     let permission = rendered.half() == Some(Half::Permissions);
     let fields = if permission && action == Action::Create { created(&rendered.object) } else { fields };
     let grants = if permission && action != Action::Unchanged { rights::lines(&rendered.object) } else { Vec::new() };
     let (object, component) = (rendered.key().to_string(), rendered.component.clone());
-    Seen { planned: PlannedObject { object, component, action, estimate, foreign, fields, grants, replacement, taken }, live }
+    let planned = PlannedObject { object, component, action, estimate, foreign, fields, grants, replacement, unset, taken };
+    Seen { planned, live, pinned }
 }
 
 /// What the bundle brings, so that it may be missing now.
@@ -115,78 +120,5 @@ impl Coming {
     /// Whether "not found" is no answer but a matter of order.
     fn holds(&self, key: &ObjectKey) -> bool {
         self.namespaces.contains(&key.namespace) || self.groups.contains(&key.group)
-    }
-}
-
-struct Answer {
-    action: Action,
-    fields: Vec<FieldChange>,
-    estimate: bool,
-    replacement: Option<Replacement>,
-    taken: Vec<Taken>,
-    live: Option<Value>,
-}
-
-impl Answer {
-    fn new((action, fields): (Action, Vec<FieldChange>), live: Option<Value>) -> Self {
-        Self { action, fields, estimate: false, replacement: None, taken: Vec::new(), live }
-    }
-}
-
-async fn one(
-    client: &Client,
-    value: &Value,
-    manager: &'static str,
-    coming: &Coming,
-    take_over: bool,
-    gaps: &Gaps,
-) -> Result<Answer, ClusterError> {
-    let live = match object::get(client, value).await {
-        Ok(live) => live,
-        Err(error) if gaps.lets_pass(&error) => return Ok(Answer::new((Action::Unknown, Vec::new()), None)),
-        Err(error) => return Err(error),
-    };
-    let estimate = live.as_ref().map(|live| applied(live, value, manager));
-    let compared = |result: &Value| compare(live.as_ref(), result);
-    if let (Some(live), Some(result)) = (&live, &estimate)
-        && let Some(replacement) = replacement(live, value, result)
-        && let Some(estimate) = could_be_made(client, value, manager, gaps).await
-    {
-        let (_, fields) = compared(result);
-        return Ok(Answer { estimate, replacement: Some(replacement), ..Answer::new((Action::Replace, fields), Some(live.clone())) });
-    }
-    match object::apply_over(client, value, live.as_ref(), Apply { manager, dry_run: true }).await {
-        Ok(applied) => Ok(Answer::new(compared(&applied.object), live)),
-        Err(ClusterError::NotFound { .. }) if live.is_none() && coming.holds(&ObjectKey::of(value)) => {
-            Ok(Answer::new((Action::Create, Vec::new()), None))
-        }
-        Err(ClusterError::Conflict { fields, .. }) if take_over && live.is_some() => {
-            let taken = fields.into_iter().map(|(manager, field)| Taken { manager, field }).collect();
-            let difference = compared(&object::forced(client, value, manager).await?);
-            Ok(Answer { taken, ..Answer::new(difference, live) })
-        }
-        Err(error) if gaps.lets_pass(&error) => {
-            let difference = compared(estimate.as_ref().unwrap_or(value));
-            Ok(Answer { estimate: true, ..Answer::new(difference, live) })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether an object could be made in the place of one that must go, asked under a name that nobody has: nobody should delete what then
-/// cannot be made anew. `None` where not, so that the API server's own answer is told; else whether that was not asked but assumed.
-async fn could_be_made(client: &Client, value: &Value, manager: &'static str, gaps: &Gaps) -> Option<bool> {
-    let mut scratch = pins::scratch(value);
-    match ObjectKey::of(value).kind.as_str() {
-        // Its name is part of what it says, and it stays.
-        "CustomResourceDefinition" => return Some(false),
-        // There may be one in a cluster, and that may be the one that goes.
-        "PriorityClass" => scratch.as_object_mut().map(|class| class.remove("globalDefault")),
-        _ => None,
-    };
-    match object::create(client, &scratch, Apply { manager, dry_run: true }).await {
-        Ok(_) => Some(false),
-        Err(error) if gaps.lets_pass(&error) => Some(true),
-        Err(_) => None,
     }
 }

@@ -54,6 +54,9 @@ fn section(out: &mut String, title: &str, objects: &[&PlannedObject], all: bool)
         if let Some(how) = &object.replacement {
             let _ = writeln!(out, "               {}", escaped(&how.reason));
         }
+        for field in &object.unset {
+            let _ = writeln!(out, "               {} is unset now, with your credentials; no rollout begins", escaped(field));
+        }
         for taken in &object.taken {
             let _ = writeln!(out, "               {} is taken over from {}", escaped(&taken.field), escaped(&taken.manager));
         }

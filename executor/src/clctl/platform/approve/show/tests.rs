@@ -20,6 +20,7 @@ fn object(name: &str, action: Action) -> PlannedObject {
         fields: Vec::new(),
         grants: Vec::new(),
         replacement: None,
+        unset: Vec::new(),
         taken: Vec::new(),
     }
 }
