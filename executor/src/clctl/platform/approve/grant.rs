@@ -22,6 +22,8 @@ impl Approved {
         self.target.prepare(client).await?;
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
+        // First, since the API server holds a kind's first object back for two seconds after its definition is established.
+        grants::define(client).await?;
         take_over::all(client, judged.permissions(), &self.taken, FIELD_MANAGER_APPROVE).await?;
         take_over::all(client, judged.workload(), &self.taken, FIELD_MANAGER_EXECUTOR).await?;
         replace::remove(client, judged.permissions(), &self.replaced).await?;
@@ -45,7 +47,6 @@ impl Approved {
             workloads: pins.workloads.clone(),
         };
         let probe = spec.credentials.concat();
-        grants::define(client).await?;
         grants::roles(client, manifest, judged.workload(), home).await?;
         if let Some(former) = former {
             if is_for_record(&former.approved_by, &former.credentials) {

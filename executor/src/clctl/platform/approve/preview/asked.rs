@@ -26,6 +26,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Nothing is live of it.
+    pub(super) fn created() -> Self {
+        Self::new((Action::Create, Vec::new()), None)
+    }
+
     fn new((action, fields): (Action, Vec<FieldChange>), live: Option<Value>) -> Self {
         let (estimate, replacement, unset, taken, pinned) = (false, None, Vec::new(), Vec::new(), None);
         Self { action, fields, estimate, replacement, unset, taken, live, pinned }
@@ -83,7 +88,7 @@ impl Question<'_> {
     }
 
     async fn missing(&self, comes: impl Fn(&ObjectKey) -> bool) -> Result<Answer, ClusterError> {
-        let created = Answer::new((Action::Create, Vec::new()), None);
+        let created = Answer::created();
         match object::apply_over(self.client, self.rendered, None, self.how()).await {
             Ok(_) => Ok(created),
             Err(ClusterError::NotFound { .. }) if comes(&ObjectKey::of(self.rendered)) => Ok(created),
