@@ -55,4 +55,11 @@ pub enum Read {
     Permissions(Arc<Judged>),
     /// The images' existence in the bundle's registry.
     Images(Arc<Bundle>),
+    /// What the API server would say to each object of the workload half; nothing is stored.
+    DryRun {
+        /// The checked bundle.
+        approved: Arc<Approved>,
+        /// Jobs that this installation has done.
+        jobs_done: BTreeSet<ObjectKey>,
+    },
 }

@@ -45,6 +45,8 @@ pub enum Fact {
     Permissions(Result<Vec<Option<Value>>, ReadError>),
     /// Missing images of the bundle's own registry; empty when all are there.
     Images(Result<Vec<String>, String>),
+    /// What the API server would not take, a sentence each; empty where it would take everything.
+    DryRun(Result<Vec<String>, ReadError>),
     /// A Job of the bundle has completed.
     JobDone(ObjectKey),
     /// A component is applied and ready, or is not; with what was written either way.

@@ -29,4 +29,5 @@ pub use retention::Retention;
 pub use state::{Entry, Failure, Pending, PlatformRecord, Site, State};
 pub use status::{ApprovalSeen, platform_status};
 pub use step::{MAX_SEQUENCE, step};
+pub use sync::CHECKS;
 pub use transition::{Journal, Transition};

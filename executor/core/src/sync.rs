@@ -2,6 +2,7 @@
 //!
 //! A sync is not durable. After a restart it begins anew with its checks; what it applied before is found applied again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent_api::command::CommandStatus;
@@ -9,6 +10,7 @@ use agent_api::digest::Sha256;
 use agent_api::frame::{CommandProgress, CommandResult, ObjectOutcome, Outcome as ObjectResult};
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
+use agent_api::object::ObjectKey;
 use serde_json::Value;
 
 use crate::bundle::Judged;
@@ -20,6 +22,9 @@ use crate::record::{Outcome, Record, Stage};
 use crate::refusal::{EndCode, Refusal};
 use crate::state::{Failure, State};
 use crate::transition::Transition;
+
+/// Steps of a sync before its first component.
+pub const CHECKS: usize = 6;
 
 /// A running sync.
 #[derive(Clone, Debug)]
@@ -37,6 +42,7 @@ enum Phase {
     Rendering { found: TokenBundle, account: Value },
     Permissions { found: TokenBundle, account: Value, judged: Arc<Judged> },
     Images { approved: Arc<Approved> },
+    DryRun { approved: Arc<Approved> },
     Applying { approved: Arc<Approved>, component: usize, outcomes: Vec<ObjectOutcome> },
 }
 
@@ -58,7 +64,9 @@ impl Sync {
 
     pub(crate) fn stage(&self) -> Stage {
         match self.phase {
-            Phase::TokenBundle | Phase::Account { .. } | Phase::Permissions { .. } | Phase::Images { .. } => Stage::Checking,
+            Phase::TokenBundle | Phase::Account { .. } | Phase::Permissions { .. } | Phase::Images { .. } | Phase::DryRun { .. } => {
+                Stage::Checking
+            }
             Phase::Rendering { .. } => Stage::Rendering,
             Phase::Applying { .. } => Stage::Applying,
         }
@@ -68,9 +76,9 @@ impl Sync {
         self.bundle.sha256()
     }
 
-    /// Steps: five checks, then one a component.
+    /// Steps: the checks, then one a component.
     fn progress(&self, step: usize, object: Option<String>) -> Effect {
-        let of = 5 + self.bundle.manifest().components.len();
+        let of = CHECKS + self.bundle.manifest().components.len();
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Effect::Progress(CommandProgress { id: self.id, stage: self.stage().as_str().into(), step: number(step), of: number(of), object })
     }
@@ -90,6 +98,7 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
             on_permissions(state, sync, found, account, judged, result)
         }
         (Phase::Images { approved }, Fact::Images(result)) => on_images(state, sync, approved, result),
+        (Phase::DryRun { approved }, Fact::DryRun(result)) => on_dry_run(state, sync, approved, result),
         (Phase::Applying { approved, .. }, Fact::JobDone(job)) => {
             return Transition::record(Record::JobDone { install_id: approved.install_id(), job });
         }
@@ -103,6 +112,7 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
             | Phase::Rendering { .. }
             | Phase::Permissions { .. }
             | Phase::Images { .. }
+            | Phase::DryRun { .. }
             | Phase::Applying { .. },
             _late,
         ) => return Transition::default(),
@@ -162,6 +172,17 @@ fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resul
         let problem = format!("images are missing in the registry: {}", missing.join(", "));
         return Err(End::Failed(EndCode::ImagesMissing, problem));
     }
+    let next = sync.to(Phase::DryRun { approved: Arc::clone(approved) });
+    let read = Read::DryRun { approved: Arc::clone(approved), jobs_done: jobs_done(state, approved) };
+    Ok(Transition::default().sync(Some(next.clone())).then_all([next.progress(6, None), Effect::Read(sync.id, read)]))
+}
+
+fn on_dry_run(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<Vec<String>, ReadError>) -> Result<Transition, End> {
+    let refused = result.map_err(read_error)?;
+    if !refused.is_empty() {
+        let problem = format!("nothing was written, since the API server would not take: {}", refused.join("; "));
+        return Err(End::Failed(EndCode::WorkloadRefused, problem));
+    }
     let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone(), install_id: approved.install_id() };
     Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
 }
@@ -176,10 +197,16 @@ fn apply(
 ) -> Transition {
     let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string());
     let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component, outcomes });
-    let install_id = approved.install_id();
-    let jobs_done = state.jobs_done.iter().filter(|(install, _)| *install == install_id).map(|(_, job)| job.clone()).collect();
-    let effects = [next.progress(6 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
+    let jobs_done = jobs_done(state, approved);
+    let effects =
+        [next.progress(CHECKS + 1 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
     transition.sync(Some(next)).then_all(effects)
+}
+
+/// Jobs that the approval's installation has done.
+fn jobs_done(state: &State, approved: &Approved) -> BTreeSet<ObjectKey> {
+    let install_id = approved.install_id();
+    state.jobs_done.iter().filter(|(install, _)| *install == install_id).map(|(_, job)| job.clone()).collect()
 }
 
 fn on_applied(

@@ -61,6 +61,7 @@ struct World {
     live: BTreeMap<String, Value>,
     rendered: Result<Arc<Judged>, String>,
     missing_images: Vec<String>,
+    dry_run: Result<Vec<String>, ReadError>,
     apply: Result<(), ApplyError>,
     seen: Vec<String>,
 }
@@ -116,6 +117,7 @@ impl World {
             live,
             rendered: Ok(judged),
             missing_images: Vec::new(),
+            dry_run: Ok(Vec::new()),
             apply: Ok(()),
             seen: Vec::new(),
         }
@@ -157,6 +159,7 @@ impl World {
                         .map(|object| self.live.get(&object.key().to_string()).cloned())
                         .collect())),
                     Read::Images(_) => Fact::Images(Ok(self.missing_images.clone())),
+                    Read::DryRun { .. } => Fact::DryRun(self.dry_run.clone()),
                 };
                 ("read".into(), Some(Event::Sync(id, fact)))
             }
@@ -349,6 +352,8 @@ fn other_failures_have_their_own_text_and_no_hint() {
         assert_eq!(world.status(), PlatformStatus::Failed);
     };
     check(&|w| w.rendered = Err("chart x: broken".into()), "chart x: broken", "sync_failed");
+    let would_not = "nothing was written, since the API server would not take: a: conflict; b: invalid";
+    check(&|w| w.dry_run = Ok(vec!["a: conflict".into(), "b: invalid".into()]), would_not, "workload_refused");
     check(&|w| w.missing_images = vec!["r/x@sha256:00".into()], "images are missing in the registry: r/x@sha256:00", "images_missing");
     check(&|w| w.apply = Err(ApplyError::Other("boom".into())), "component snapshot-controller: boom", "sync_failed");
 }

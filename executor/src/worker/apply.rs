@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 
 use agent_api::frame::{CommandProgress, ObjectOutcome, Up};
 use agent_api::name::CommandId;
-use agent_api::names::{FIELD_MANAGER_EXECUTOR, PLATFORM_POLICIES};
+use agent_api::names::FIELD_MANAGER_EXECUTOR;
 use agent_api::object::ObjectKey;
 use cluster::object::Apply;
 use cluster::readiness::{self, WaitError};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Phase, Wave};
-use executor_core::{ApplyError, Approved, Expired, Fact};
+use executor_core::{ApplyError, Approved, CHECKS, Expired, Fact};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{CONCURRENCY, PAUSE, PROPAGATION, Worker};
+use super::{CONCURRENCY, PAUSE, PROPAGATION, Worker, may_propagate};
 use crate::terminal::chain;
 
 /// How long a component may take to get ready, and a hook to complete.
@@ -123,10 +123,6 @@ async fn write(client: &Client, approved: &Approved, key: ObjectKey) -> Result<(
     }
 }
 
-fn may_propagate(error: &ClusterError) -> bool {
-    PLATFORM_POLICIES.iter().any(|policy| error.denied_by(policy)) || matches!(error, ClusterError::Forbidden { .. })
-}
-
 /// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`.
 async fn wait(worker: &Worker, client: &Client, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), ApplyError> {
     let eyes = worker.observed.borrow().client.clone();
@@ -184,8 +180,8 @@ impl<'a> Progress<'a> {
         let frame = CommandProgress {
             id: task.id,
             stage: "applying".into(),
-            step: number(6 + task.component),
-            of: number(5 + components),
+            step: number(CHECKS + 1 + task.component),
+            of: number(CHECKS + components),
             object: None,
         };
         Self { worker, frame, last: None }

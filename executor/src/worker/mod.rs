@@ -3,6 +3,7 @@
 //! The token bundle is read once for a sync; its client serves that sync's later reads and writes and is then forgotten.
 
 mod apply;
+mod dry_run;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
-use agent_api::names::PCM_PLATFORM;
+use agent_api::names::{PCM_PLATFORM, PLATFORM_POLICIES};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
 use executor_core::{ApplyError, Fact, Read, ReadError, TokenBundle, TokenBundleError};
@@ -76,6 +77,10 @@ impl Worker {
                 Read::Render(bundle, capabilities, home) => Fact::Rendered(worker.render(&bundle, &capabilities, &home).await),
                 Read::Permissions(judged) => Fact::Permissions(worker.permissions(id, &judged).await),
                 Read::Images(bundle) => Fact::Images(worker.images(&bundle).await),
+                Read::DryRun { approved, jobs_done } => Fact::DryRun(match worker.client(id).await {
+                    Ok(client) => dry_run::refused(&client, &approved, &jobs_done).await,
+                    Err(error) => Err(error),
+                }),
             };
             let _ = worker.facts.send((id, fact)).await;
         });
@@ -139,6 +144,11 @@ impl Worker {
         }
         Ok(report.missing)
     }
+}
+
+/// Whether a denial may be one of rights or policies that have not reached every API server yet.
+fn may_propagate(error: &ClusterError) -> bool {
+    PLATFORM_POLICIES.iter().any(|policy| error.denied_by(policy)) || matches!(error, ClusterError::Forbidden { .. })
 }
 
 /// A read as `pcm-platform`; a denial is asked again while rights may still be on their way.

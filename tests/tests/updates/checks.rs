@@ -166,6 +166,8 @@ enum Fault {
     Annotation(Object, &'static str, Option<&'static str>),
     /// An object was edited; its stamps are as they were.
     Edited(Object, fn(&mut Value)),
+    /// Somebody else owns the values of an object, and changed them.
+    Taken(Object),
     /// A blob of the registry has other bytes of the same length, or the bytes of another blob, or is gone.
     Flipped(String),
     Exchanged(String, String),
@@ -231,7 +233,7 @@ async fn an_approved_bundle_held_up(landscape: &mut Landscape, release: &Release
 /// In the order of the checks; those of the registry come before the executor has pulled the charts.
 fn cases(landscape: &Landscape, release: &Release, tokens: &Tokens) -> Vec<Case> {
     use Expected::{Failed, Refused};
-    use Fault::{Annotation, Edited, Exchanged, Flipped, Lost, Missing, Nothing, RegistryDown};
+    use Fault::{Annotation, Edited, Exchanged, Flipped, Lost, Missing, Nothing, RegistryDown, Taken};
     use Trigger::{Rearm, Token};
     let chart = &release.components[0].chart;
     let archive = landscape.registry.archive_digest(chart).unwrap();
@@ -308,6 +310,15 @@ fn cases(landscape: &Landscape, release: &Release, tokens: &Tokens) -> Vec<Case>
             Refused("is not the one that was approved"),
         ),
         ("an image missing", Lost(image), Rearm, Failed("images are missing in the registry: 127.0.0.1:")),
+        (
+            "an object of the last component taken over",
+            Taken(Object("configmap", "monitoring-collectors-gateway")),
+            Rearm,
+            Failed(
+                "nothing was written, since the API server would not take: ConfigMap clickhouse-platform/monitoring-collectors-gateway: \
+                 field conflict",
+            ),
+        ),
     ]
 }
 
@@ -398,6 +409,12 @@ async fn break_it(landscape: &Landscape, fault: &Fault) -> Undo {
             make_anew(landscape, *name, &edited).await;
             Undo::Object(kept)
         }
+        Fault::Taken(name) => {
+            let mut data = object(landscape, *name).await["data"].clone();
+            data.as_object_mut().unwrap().values_mut().for_each(|value| *value = json!("theirs"));
+            apply_as_somebody(landscape, *name, json!({"data": data})).await;
+            Undo::Nothing
+        }
         Fault::Flipped(digest) => {
             let kept = registry.read(digest).unwrap();
             let mut bytes = kept.clone();
@@ -425,6 +442,7 @@ async fn break_it(landscape: &Landscape, fault: &Fault) -> Undo {
 
 async fn mend(landscape: &Landscape, fault: &Fault, undo: Undo) {
     match (fault, undo) {
+        (Fault::Taken(name), _) => apply_as_somebody(landscape, *name, json!({})).await,
         (Fault::RegistryDown, _) => landscape.registry.restart().await.unwrap(),
         (Fault::Missing(name) | Fault::Edited(name, _), Undo::Object(kept)) => make_anew(landscape, *name, &kept).await,
         (Fault::Annotation(name, key, _), Undo::Annotation(kept)) => annotate(landscape, name, key, Some(&kept)).await,
@@ -433,6 +451,15 @@ async fn mend(landscape: &Landscape, fault: &Fault, undo: Undo) {
         }
         (_, _) => {}
     }
+}
+
+/// What another tool applies with force, and gives up where it applies less.
+async fn apply_as_somebody(landscape: &Landscape, name: Object, content: Value) {
+    let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name.1, "namespace": name.namespace()}});
+    object.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
+    let file = landscape.connector.folder().write("somebody.json", object.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    kubectl(landscape, &["apply", "--server-side", "--field-manager=somebody", "--force-conflicts", "-f", file]).await;
 }
 
 async fn fire(landscape: &Landscape, path: &std::path::Path, trigger: Trigger) {

@@ -381,6 +381,9 @@ impl<'a> World<'a> {
             }
             Read::Images(_) if broken => Fact::Images(Err("the registry cannot be reached".into())),
             Read::Images(_) => Fact::Images(Ok(Vec::new())),
+            Read::DryRun { .. } if broken => Fact::DryRun(Ok(vec!["an object that the API server would not take".into()])),
+            Read::DryRun { .. } if !taken => Fact::DryRun(Err(ReadError::Unauthorized)),
+            Read::DryRun { .. } => Fact::DryRun(Ok(Vec::new())),
         };
         let (life, delay) = (self.life, 1 + self.rng.below(if self.quiet { 10 } else { 2_000 }));
         self.later(delay, Happening::Fact { life, id, fact });

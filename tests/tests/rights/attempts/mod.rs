@@ -41,7 +41,7 @@ pub(crate) mod pin {
     use crate::row::Denial;
 
     pub(crate) const TOKEN: Denial = Denial::Pin("this token is not the one of the approval");
-    pub(crate) const LISTED: Denial = Denial::Pin("is not part of it");
+    pub(crate) const LISTED: Denial = Denial::Pin("not part of the approved bundle");
     pub(crate) const LABELS: Denial = Denial::Pin("labels are not the approved ones");
     pub(crate) const ANNOTATIONS: Denial = Denial::Pin("annotations are not the approved ones");
     pub(crate) const REMOVED: Denial = Denial::Pin("a label or annotation of another writer may not be removed");
