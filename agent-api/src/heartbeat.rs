@@ -137,6 +137,9 @@ pub struct Platform {
     pub attempts: u32,
     /// The last sync's end, for a person.
     pub message: Option<String>,
+    /// Live workload objects that are not as they were approved; null while that is not known. Secrets and ConfigMaps are not looked at.
+    #[serde(default)]
+    pub drift: Option<u32>,
     /// Objects of former bundles that are still there.
     pub leftovers: u32,
 }

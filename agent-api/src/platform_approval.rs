@@ -73,6 +73,14 @@ pub fn key(object: &ObjectKey) -> String {
     format!("{}/{}/{}/{}", object.group, object.kind, object.namespace, object.name)
 }
 
+/// The object of a [`key`]; empty parts where it has none.
+#[must_use]
+pub fn object_of(key: &str) -> ObjectKey {
+    let mut parts = key.splitn(4, '/').map(str::to_owned);
+    let mut next = || parts.next().unwrap_or_default();
+    ObjectKey { group: next(), kind: next(), namespace: next(), name: next() }
+}
+
 /// Key of a Secret's value among the pins: `<namespace>_<name>_<key>`. `_` is in no namespace or name.
 #[must_use]
 pub fn pin_key(secret: &ObjectKey, key: &str) -> String {

@@ -103,6 +103,7 @@ fn heartbeat() -> Heartbeat {
             applied_sha256: None,
             attempts: 0,
             message: None,
+            drift: Some(2),
             leftovers: 0,
         },
         components: vec![ComponentState {

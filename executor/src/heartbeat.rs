@@ -62,6 +62,7 @@ pub(crate) fn compose(
             applied_sha256: state.platform.applied.clone(),
             attempts: state.platform.attempts,
             message: state.platform.message.clone(),
+            drift: observed.drift(state.platform.applied.as_ref()).map(|all| u32::try_from(all.count()).unwrap_or(u32::MAX)),
             leftovers: seen.map_or(0, |seen| seen.leftovers),
         },
         components,

@@ -2,11 +2,13 @@
 //!
 //! [`step`] takes the state, an event and the time, and answers with a [`Transition`]: one record for the journal, and effects that
 //! can only be had by writing that record first ([`Transition::commit`]). [`bundle`] holds the rules that a bundle's rendered objects
-//! must obey, [`privilege`] what its roles and bindings let identities do. Deliberately absent: Kubernetes and HTTP clients, a runtime, a
+//! must obey, [`drift`] how what is live departs from them, [`privilege`] what its roles and bindings let identities do. Deliberately absent: Kubernetes and HTTP clients, a runtime, a
 //! clock, files.
 
 pub mod bundle;
 mod checks;
+pub mod difference;
+pub mod drift;
 mod effect;
 mod event;
 mod hint;

@@ -27,7 +27,7 @@ use crate::channel::{Channel, Incoming, Link};
 use crate::config::{Config, ConfigError, SERVICE_ACCOUNT_DIR};
 use crate::heartbeat::{self, Fixed};
 use crate::journal::Journal;
-use crate::observe::{self, Access, Observed};
+use crate::observe::{self, Access, Drifted, Observed};
 use crate::signed::Signed;
 use crate::terminal::{chain, fail, report};
 use crate::worker::{Task, Worker};
@@ -344,6 +344,11 @@ impl Running {
         let (seen, observed) = (self.seen.borrow(), self.observed.borrow());
         let manifest = self.pending.as_ref().map(Bundle::manifest);
         heartbeat::compose(&self.fixed, &self.state, manifest, seen.as_ref(), &observed, self.journal.condition(), jiff::Timestamp::now())
+    }
+
+    /// Live objects that are not as they were approved.
+    pub(crate) fn drift(&self) -> Option<Vec<Drifted>> {
+        Some(self.observed.borrow().drift(self.state.platform.applied.as_ref())?.cloned().collect())
     }
 
     /// The state.

@@ -1,22 +1,27 @@
 //! The approvals that the cluster keeps, for the manager's audit: who consented to what, when, and until when.
 //!
-//! The pinned objects are passed over while the answer is read, so that no copy of them is ever kept; see [`Spec`].
+//! Of the pinned objects only those are kept that can be compared with what is live (see [`workload`]); the others, ConfigMaps with their
+//! content above all, are passed over while the answer is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use agent_api::heartbeat::ApprovalRecord;
 use agent_api::names::HOME_NAMESPACE_VM;
-use agent_api::platform_approval::{CURRENT, GROUP, KIND, RESOURCE, is_for_record};
+use agent_api::platform_approval::{CURRENT, GROUP, KIND, RESOURCE, is_for_record, object_of};
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
-use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::workload::{self, Pins};
 use super::{Access, Observed, RETRY, status};
 use crate::terminal::chain;
 
@@ -27,7 +32,7 @@ struct PlatformApproval {
     spec: Spec,
 }
 
-/// What is kept of it; `workloads`, up to a mebibyte, is not named and therefore skipped. Texts, so that one approval that somebody wrote
+/// What is kept of it. Texts, so that one approval that somebody wrote
 /// by hand does not hide the others.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -38,6 +43,33 @@ struct Spec {
     expires_at: String,
     objects: u32,
     credentials: Vec<String>,
+    #[serde(deserialize_with = "compared")]
+    workloads: BTreeMap<String, Value>,
+}
+
+/// The pins of kinds that are watched.
+fn compared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    struct Compared;
+    impl<'de> Visitor<'de> for Compared {
+        type Value = BTreeMap<String, Value>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a map of pinned objects")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut kept = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if workload::kinds().any(|kind| kind.kind == object_of(&key).kind) {
+                    kept.insert(key, map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(kept)
+        }
+    }
+    deserializer.deserialize_map(Compared)
 }
 
 impl Resource for PlatformApproval {
@@ -70,10 +102,15 @@ impl Resource for PlatformApproval {
 }
 
 impl PlatformApproval {
+    /// What it says of objects that can be compared with what is live.
+    fn pins(&self) -> Option<Pins> {
+        Some(Pins { sha256: self.spec.sha256.parse().ok()?, objects: self.spec.workloads.clone() })
+    }
+
     /// `None` for what is no person's approval: the ended one of nothing that `approve --revoke` leaves, or one that cannot be read.
     fn record(self) -> Option<ApprovalRecord> {
         let name = self.name_any();
-        let Spec { sha256, approved_by, approved_at, expires_at, objects, credentials } = self.spec;
+        let Spec { sha256, approved_by, approved_at, expires_at, objects, credentials, workloads: _ } = self.spec;
         if !is_for_record(&approved_by, &credentials) {
             return None;
         }
@@ -87,8 +124,14 @@ impl PlatformApproval {
     }
 }
 
-/// Approvals by the name of their object.
-type Known = BTreeMap<String, ApprovalRecord>;
+/// What is known of all approvals.
+#[derive(Default)]
+struct Known {
+    /// By the name of their object.
+    records: BTreeMap<String, ApprovalRecord>,
+    /// What the one that holds says of the workload.
+    pins: Option<Pins>,
+}
 
 /// Watches for as long as the connection is good. Nobody may have approved here yet: then there is no such kind, and it is looked again.
 pub(super) async fn follow(access: &Access, client: &Client, sender: &watch::Sender<Observed>) {
@@ -98,7 +141,7 @@ pub(super) async fn follow(access: &Access, client: &Client, sender: &watch::Sen
     };
     let api: Api<PlatformApproval> = Api::namespaced(client.clone(), home);
     let mut events = watcher(api, watcher::Config::default()).boxed();
-    let (mut known, mut listed) = (Known::new(), Known::new());
+    let (mut known, mut listed) = (Known::default(), Known::default());
     let mut told = false;
     while let Some(event) = events.next().await {
         match event {
@@ -110,7 +153,7 @@ pub(super) async fn follow(access: &Access, client: &Client, sender: &watch::Sen
                 match status(&error) {
                     Some(404) => {
                         debug!("cluster: there are no platform approvals yet");
-                        known.clear();
+                        known = Known::default();
                     }
                     // An access that was granted by a former version: said once, the rest of the observation goes on.
                     Some(403) if !told => {
@@ -122,8 +165,12 @@ pub(super) async fn follow(access: &Access, client: &Client, sender: &watch::Sen
                 told = true;
             }
         }
-        let now = newest(&known);
-        sender.send_if_modified(|observed| std::mem::replace(&mut observed.approvals, now.clone()) != now);
+        let now = newest(&known.records);
+        let pins = known.pins.clone();
+        sender.send_if_modified(|observed| {
+            let approvals = std::mem::replace(&mut observed.approvals, now.clone()) != now;
+            observed.workload.approve(pins) || approvals
+        });
         if told {
             tokio::time::sleep(RETRY).await;
         }
@@ -133,23 +180,30 @@ pub(super) async fn follow(access: &Access, client: &Client, sender: &watch::Sen
 fn take(known: &mut Known, listed: &mut Known, event: watcher::Event<PlatformApproval>) {
     let put = |into: &mut Known, approval: PlatformApproval| {
         let name = approval.name_any();
+        if name == CURRENT {
+            into.pins = approval.pins();
+        }
         match approval.record() {
-            Some(record) => drop(into.insert(name, record)),
-            None => drop(into.remove(&name)),
+            Some(record) => drop(into.records.insert(name, record)),
+            None => drop(into.records.remove(&name)),
         }
     };
     match event {
-        watcher::Event::Init => listed.clear(),
+        watcher::Event::Init => *listed = Known::default(),
         watcher::Event::InitApply(approval) => put(listed, approval),
         watcher::Event::InitDone => *known = std::mem::take(listed),
         watcher::Event::Apply(approval) => put(known, approval),
-        watcher::Event::Delete(approval) => drop(known.remove(&approval.name_any())),
+        watcher::Event::Delete(approval) => {
+            let name = approval.name_any();
+            known.records.remove(&name);
+            known.pins.take_if(|_| name == CURRENT);
+        }
     }
 }
 
 /// The newest first, each once and [`ApprovalRecord::MOST`] in all. While an approval makes room for the next one it is there twice; what
 /// `current` says of it counts.
-fn newest(known: &Known) -> Vec<ApprovalRecord> {
+fn newest(known: &BTreeMap<String, ApprovalRecord>) -> Vec<ApprovalRecord> {
     let mut all: Vec<&ApprovalRecord> = known.get(CURRENT).into_iter().collect();
     for (_, record) in known.iter().filter(|(name, _)| *name != CURRENT) {
         if !all.iter().any(|other| (&other.sha256, other.approved_at) == (&record.sha256, record.approved_at)) {
@@ -178,10 +232,13 @@ mod tests {
 
     #[test]
     fn each_approval_once_the_newest_first_and_no_more_than_are_kept() {
-        let (mut known, mut listed) = (Known::new(), Known::new());
+        let (mut known, mut listed) = (Known::default(), Known::default());
         let mut on = |event| {
             take(&mut known, &mut listed, event);
-            newest(&known).into_iter().map(|record| (record.approved_at.to_string(), record.expires_at.to_string())).collect::<Vec<_>>()
+            newest(&known.records)
+                .into_iter()
+                .map(|record| (record.approved_at.to_string(), record.expires_at.to_string()))
+                .collect::<Vec<_>>()
         };
         let end = "2026-11-30T12:00:00Z";
         on(watcher::Event::Init);

@@ -1,26 +1,34 @@
 //! What is seen in the cluster through `pcm-executor`'s read rights, also when no approval is valid.
 //!
-//! One watch on the Deployments of the platform, one on the approvals that the cluster keeps; nothing is polled. While nobody can look,
+//! One watch on each kind of the platform's workload that may be read, one on the approvals that the cluster keeps; nothing is polled. While nobody can look,
 //! nothing is shown as known.
 
 mod access;
 mod approvals;
 mod components;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agent_api::digest::Sha256;
 use agent_api::heartbeat::{AccessState, ApprovalRecord, ClusterInfo};
 use agent_api::keys;
+use agent_api::kind::Kind;
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
+use serde::Deserialize as _;
+use serde_json::Value;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 pub(crate) use access::{Access, AccessError, Credentials, KUBECONFIG};
 pub(crate) use components::components;
+pub(crate) use workload::Drifted;
+use workload::Workload;
 
 use crate::terminal::chain;
 
@@ -42,6 +50,8 @@ pub(crate) struct Observed {
     pub(crate) token_expires_at: Option<jiff::Timestamp>,
     /// Platform Deployments by namespace and name; `None` before the first list.
     pub(crate) deployments: Option<BTreeMap<(String, String), Deployment>>,
+    /// The workload half, and how it departs from the approval.
+    workload: Workload,
     /// The approvals that the cluster keeps, the newest first.
     pub(crate) approvals: Vec<ApprovalRecord>,
     /// When the last event came.
@@ -58,10 +68,18 @@ impl Observed {
             access: AccessState::Absent,
             token_expires_at: None,
             deployments: None,
+            workload: Workload::default(),
             approvals: Vec::new(),
             observed_at: None,
             client: None,
         }
+    }
+}
+
+impl Observed {
+    /// What departs from the approval of the applied bundle; `None` while that is not known, as while nobody can look.
+    pub(crate) fn drift(&self, applied: Option<&Sha256>) -> Option<impl Iterator<Item = &Drifted>> {
+        self.workload.drift(applied).filter(|_| self.cluster.reachable)
     }
 }
 
@@ -102,21 +120,26 @@ async fn observe(
         return sender.send_modify(if unauthorized { expired } else { unreachable });
     }
     tokio::select! {
-        () = deployments(access, fingerprint, &connection, sender) => {}
+        () = live(access, fingerprint, &connection, sender) => {}
         () = approvals::follow(access, &connection.client, sender) => {}
     }
 }
 
-/// Watches the platform's Deployments; returns when the connection is to be made anew.
-async fn deployments(
+/// Watches the platform's workload; returns when the connection is to be made anew.
+async fn live(
     access: &Access,
     fingerprint: Option<access::Fingerprint>,
     connection: &cluster::connect::Connection,
     sender: &watch::Sender<Observed>,
 ) {
     let labels = format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLATFORM);
-    let api: Api<Deployment> = Api::all(connection.client.clone());
-    let mut events = watcher(api, watcher::Config::default().labels(&labels)).boxed();
+    let watched = workload::kinds().map(|kind| {
+        let version = if kind.group.is_empty() { "v1".to_owned() } else { format!("{}/v1", kind.group) };
+        let api: Api<DynamicObject> = Api::all_with(connection.client.clone(), &resource(kind));
+        let event = move |event| (kind, version.clone(), event);
+        watcher(api, watcher::Config::default().labels(&labels)).map(event).boxed()
+    });
+    let mut events = futures::stream::select_all(watched);
     let mut listed = BTreeMap::new();
     let mut heard = tokio::time::Instant::now();
     loop {
@@ -141,7 +164,7 @@ async fn deployments(
                 heard = tokio::time::Instant::now();
             }
             Ok(None) => return,
-            Ok(Some(Err(error))) => {
+            Ok(Some((_, _, Err(error)))) => {
                 warn!("cluster: {}", chain(&error));
                 sender.send_modify(unreachable);
                 if status(&error) == Some(401) {
@@ -150,9 +173,10 @@ async fn deployments(
                 // The watcher itself would ask again at once, and for as long as nobody answers.
                 tokio::time::sleep(RETRY).await;
             }
-            Ok(Some(Ok(event))) => {
+            Ok(Some((kind, version, Ok(event)))) => {
                 heard = tokio::time::Instant::now();
-                sender.send_modify(|observed| take(observed, &mut listed, event));
+                let listed = listed.entry(kind.kind).or_default();
+                sender.send_modify(|observed| take(observed, listed, kind, &version, event));
             }
         }
     }
@@ -212,14 +236,52 @@ async fn greet(connection: &cluster::connect::Connection, sender: &watch::Sender
     Ok(())
 }
 
-fn take(observed: &mut Observed, listed: &mut BTreeMap<(String, String), Deployment>, event: watcher::Event<Deployment>) {
-    let key = |deployment: &Deployment| (deployment.namespace().unwrap_or_default(), deployment.name_any());
+fn resource(kind: &Kind) -> ApiResource {
+    let gvk = GroupVersionKind::gvk(kind.group, "v1", kind.kind);
+    ApiResource::from_gvk_with_plural(&gvk, kind.resource)
+}
+
+/// `listed` holds the objects of a list that is not whole yet.
+fn take(observed: &mut Observed, listed: &mut Vec<Value>, kind: &'static Kind, version: &str, event: watcher::Event<DynamicObject>) {
+    let value = |object: DynamicObject| {
+        let mut value = serde_json::to_value(object).unwrap_or_default();
+        value["apiVersion"] = version.into();
+        value["kind"] = kind.kind.into();
+        value
+    };
     match event {
         watcher::Event::Init => listed.clear(),
-        watcher::Event::InitApply(deployment) => drop(listed.insert(key(&deployment), deployment)),
-        watcher::Event::InitDone => observed.deployments = Some(std::mem::take(listed)),
-        watcher::Event::Apply(deployment) => drop(observed.deployments.get_or_insert_default().insert(key(&deployment), deployment)),
-        watcher::Event::Delete(deployment) => drop(observed.deployments.get_or_insert_default().remove(&key(&deployment))),
+        watcher::Event::InitApply(object) => listed.push(value(object)),
+        watcher::Event::InitDone => {
+            let listed = std::mem::take(listed);
+            if kind.kind == "Deployment" {
+                observed.deployments = Some(listed.iter().filter_map(deployment).collect());
+            }
+            observed.workload.list(kind, listed);
+        }
+        watcher::Event::Apply(object) => {
+            let object = value(object);
+            if let Some((key, deployment)) = deployment(&object) {
+                observed.deployments.get_or_insert_default().insert(key, deployment);
+            }
+            observed.workload.put(&object);
+        }
+        watcher::Event::Delete(object) => {
+            let object = value(object);
+            if let (Some((key, _)), Some(deployments)) = (deployment(&object), &mut observed.deployments) {
+                deployments.remove(&key);
+            }
+            observed.workload.remove(&object);
+        }
     }
     seen(observed);
+}
+
+/// A Deployment, with its namespace and name.
+fn deployment(object: &Value) -> Option<((String, String), Deployment)> {
+    if object.get("kind")? != "Deployment" {
+        return None;
+    }
+    let deployment = Deployment::deserialize(object).ok()?;
+    Some(((deployment.namespace().unwrap_or_default(), deployment.name_any()), deployment))
 }

@@ -138,6 +138,7 @@ impl Channel {
                 applied_sha256: None,
                 attempts: 0,
                 message: None,
+                drift: None,
                 leftovers: 0,
             },
             components: Vec::new(),

@@ -1,9 +1,11 @@
 //! What an update can only do when a person says so: take fields over from others, replace what no apply can change, delete what former bundles
 //! left. Refused without the flag, told in the plan, done with it, and the executor goes on from there.
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE, Release};
-use system_tests::landscape::{Closing, Landscape, difference};
+use system_tests::eventually;
+use system_tests::landscape::{Closing, Landscape, SOON, difference};
 
 use crate::with_changed_chart;
 
@@ -105,6 +107,7 @@ async fn what_others_put_into_live_objects_is_named_before_the_first_write() {
         let command: Vec<&str> = command.iter().map(String::as_str).chain(["-n", NAMESPACE]).collect();
         landscape.control_plane.kubectl(&command).await.unwrap().ok().unwrap();
     }
+    is_seen_as_drift(&landscape).await;
     let secret = secret(&landscape).await;
     let key = json!({"stringData": {"more": "planted-by-them"}}).to_string();
     landscape.control_plane.kubectl(&["patch", "secret", &secret, "-n", NAMESPACE, "-p", &key]).await.unwrap().ok().unwrap();
@@ -141,7 +144,38 @@ async fn what_others_put_into_live_objects_is_named_before_the_first_write() {
     landscape.until_status("synced", &sha256).await;
     let again = landscape.connector.approve(&["--dry-run", "--detailed-exitcode"]).await.unwrap();
     assert_eq!(again.code(), Some(0), "{again:?}");
+    eventually("nothing to depart from the new approval", SOON, || async {
+        let shown: Value = landscape.connector.local_api("/v1/platform").await?.json().await?;
+        anyhow::ensure!(shown["drift"] == json!([]), "{}", shown["drift"]);
+        Ok(())
+    })
+    .await;
     a_turn_to_recreate_is_made(&landscape, &first).await;
+}
+
+/// What `pcm-executor` may read is seen to depart from the approval, by object and field; an object that is deleted too.
+async fn is_seen_as_drift(landscape: &Landscape) {
+    landscape.control_plane.kubectl(&["delete", "service", "monitoring-collectors", "-n", NAMESPACE]).await.unwrap().ok().unwrap();
+    let missing = "Service clickhouse-platform/monitoring-collectors";
+    let read = |object: &str| !object.starts_with("ConfigMap ");
+    let mut expected: Vec<(String, String)> =
+        additions().into_iter().filter(|(object, ..)| read(object)).map(|(object, field, _)| (object.into(), field.into())).collect();
+    expected.push((missing.into(), "missing".into()));
+    expected.sort();
+    eventually("the drift to be seen", SOON, || async {
+        let shown: Value = landscape.connector.local_api("/v1/platform").await?.json().await?;
+        let drift = shown["drift"].as_array().context("not known")?;
+        anyhow::ensure!(shown["platform"]["drift"] == drift.len(), "{shown}");
+        let field = |drifted: &Value| match drifted["missing"] == true {
+            true => "missing".to_owned(),
+            false => drifted["fields"][0]["path"].as_str().unwrap_or_default().to_owned(),
+        };
+        let mut found: Vec<_> = drift.iter().map(|drifted| (drifted["object"].as_str().unwrap().to_owned(), field(drifted))).collect();
+        found.sort();
+        anyhow::ensure!(found == expected, "{found:?}\ninstead of {expected:?}");
+        Ok(())
+    })
+    .await;
 }
 
 /// The name of the bundle's one Secret with values.

@@ -1,4 +1,4 @@
-//! The rules of a bundle over its rendered, normalised objects: halves, scope, images, webhooks, order, stamps.
+//! The rules of a bundle over its rendered, normalised objects: halves, scope, images, webhooks, order, stamps, pins.
 //!
 //! Pure: what is live in a cluster comes in through [`LiveServices`]. Nothing here renders, reads or applies. The only way to a
 //! [`Judged`] bundle is [`judge`], and it reports every refusal at once.
@@ -7,6 +7,7 @@ mod fields;
 mod images;
 mod judged;
 mod order;
+pub mod pins;
 mod refusal;
 mod reserved;
 mod scope;

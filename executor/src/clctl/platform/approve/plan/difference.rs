@@ -1,25 +1,13 @@
 //! The fields in which two objects differ, with a Secret's values masked. The stamps of an approval are no content: an object of which
 //! only the stamps change is unchanged.
 
-use std::collections::BTreeSet;
-
 use agent_api::keys;
 use agent_api::object::ObjectKey;
 use cluster::object::content;
-use serde::Serialize;
+use executor_core::difference::{FieldChange, differing};
 use serde_json::Value;
 
-use super::{Action, by_name};
-
-/// A field that differs; a side is absent where the field is not there.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub(in super::super) struct FieldChange {
-    pub(in super::super) path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in super::super) old: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in super::super) new: Option<Value>,
-}
+use super::Action;
 
 /// Kinds whose content says nothing about what they allow, or is said in words (see `rights`).
 const TOLD_BY_NAME: [&str; 7] =
@@ -45,8 +33,7 @@ pub(in super::super) fn compare(live: Option<&Value>, result: &Value) -> (Action
 
 /// The fields in which two forms of an object differ; a Secret's values are masked.
 pub(in super::super) fn fields_of(old: &Value, new: &Value) -> Vec<FieldChange> {
-    let mut fields = Vec::new();
-    walk(Some(old), Some(new), &mut String::new(), &mut fields);
+    let mut fields = differing(old, new);
     if ObjectKey::of(new).kind == "Secret" {
         fields.iter_mut().for_each(mask);
     }
@@ -75,54 +62,6 @@ fn mask(field: &mut FieldChange) {
     }
 }
 
-fn walk(old: Option<&Value>, new: Option<&Value>, path: &mut String, fields: &mut Vec<FieldChange>) {
-    match (old, new) {
-        (Some(old), Some(new)) if old == new => {}
-        (Some(Value::Object(old)), Some(Value::Object(new))) => {
-            let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-            for key in keys {
-                let length = path.len();
-                push_key(path, key);
-                walk(old.get(key), new.get(key), path, fields);
-                path.truncate(length);
-            }
-        }
-        (Some(Value::Array(old)), Some(Value::Array(new))) => match (by_name(old), by_name(new)) {
-            (Some(old), Some(new)) if !old.is_empty() || !new.is_empty() => {
-                let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-                for name in names {
-                    let length = path.len();
-                    path.push_str(&format!("[name={name}]"));
-                    walk(old.get(name).copied(), new.get(name).copied(), path, fields);
-                    path.truncate(length);
-                }
-            }
-            _ => {
-                for i in 0..old.len().max(new.len()) {
-                    let length = path.len();
-                    path.push_str(&format!("[{i}]"));
-                    walk(old.get(i), new.get(i), path, fields);
-                    path.truncate(length);
-                }
-            }
-        },
-        (None, None) => {}
-        (old, new) => fields.push(FieldChange { path: path.clone(), old: old.cloned(), new: new.cloned() }),
-    }
-}
-
-/// A key with dots or slashes is put in brackets, so that a path can be read back.
-fn push_key(path: &mut String, key: &str) {
-    if key.contains(['.', '/', '[', ' ']) {
-        path.push_str(&format!("[{key}]"));
-    } else {
-        if !path.is_empty() {
-            path.push('.');
-        }
-        path.push_str(key);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,17 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_named_with_both_sides() {
-        check(
-            json!({"rules": [{"verbs": ["get"]}], "spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}}),
-            json!({"rules": [{"verbs": ["get", "list"]}], "spec": {"containers": [{"name": "b"}, {"name": "a", "image": "y"}]}, "n": 1}),
-            &["n - 1", r#"rules[0].verbs[1] - "list""#, r#"spec.containers[name=a].image "x" "y""#],
-        );
-        check(
-            json!({"metadata": {"labels": {"a.io/b": "1"}}, "data": {"k": "v"}}),
-            json!({"metadata": {"labels": {"a.io/b": "2"}}}),
-            &[r#"data {"k":"v"} -"#, r#"metadata.labels[a.io/b] "1" "2""#],
-        );
+    fn what_is_not_there_is_created() {
         assert_eq!(compare(None, &json!({})), (Action::Create, vec![]));
     }
 

@@ -4,9 +4,8 @@
 //! As server-side apply merges: what is rendered is set, what the same manager applied before and renders no more goes, the rest stays.
 //! Not known here are the API server's defaults, its forms of quantities, and what admission adds.
 
+use executor_core::difference::by_name;
 use serde_json::{Map, Value, json};
-
-use super::by_name;
 
 /// The live object as it would be.
 pub(in super::super) fn applied(live: &Value, rendered: &Value, manager: &str) -> Value {

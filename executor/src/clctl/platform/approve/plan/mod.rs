@@ -15,10 +15,10 @@ mod unset;
 use executor_core::bundle::Interception;
 use executor_core::privilege::{Comparison, PodAccess};
 use serde::Serialize;
-use serde_json::Value;
 
-pub(super) use difference::{FieldChange, compare, created, fields_of as differing};
+pub(super) use difference::{compare, created, fields_of as differing};
 pub(super) use estimate::applied;
+pub(super) use executor_core::difference::FieldChange;
 pub(super) use leftover::{Leftover, leftovers};
 pub(super) use remaining::remaining;
 pub(super) use replacement::{Replacement, replacement};
@@ -146,11 +146,4 @@ impl Plan {
     pub(super) fn replacements(&self) -> impl Iterator<Item = (&str, &Replacement)> {
         self.objects().filter_map(|object| Some((object.object.as_str(), object.replacement.as_ref()?)))
     }
-}
-
-/// A list whose items all have a name of their own.
-fn by_name(items: &[Value]) -> Option<std::collections::BTreeMap<&str, &Value>> {
-    let named: Option<std::collections::BTreeMap<&str, &Value>> =
-        items.iter().map(|item| item.get("name").and_then(Value::as_str).map(|name| (name, item))).collect();
-    named.filter(|named| named.len() == items.len())
 }

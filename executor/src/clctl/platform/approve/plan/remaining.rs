@@ -1,9 +1,10 @@
 //! What an apply leaves of a live workload object although nobody approves it: a container of somebody else, a key more, a pause.
 
 use agent_api::object::ObjectKey;
+use executor_core::difference::FieldChange;
 use serde_json::Value;
 
-use super::difference::{FieldChange, fields_of};
+use super::difference::fields_of;
 use super::replacement::{Replacement, object_argument};
 
 /// Fields named in a reason; a plan shows them all.

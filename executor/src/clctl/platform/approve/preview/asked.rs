@@ -7,10 +7,11 @@ use agent_api::names::FIELD_MANAGER_EXECUTOR;
 use agent_api::object::ObjectKey;
 use cluster::object::{self, Apply};
 use cluster::{Client, ClusterError};
+use executor_core::bundle::pins;
 use serde_json::Value;
 
 use super::super::plan::{Action, FieldChange, Replacement, Taken, applied, compare, differing, remaining, replacement, unset};
-use super::super::{pins, take_over};
+use super::super::{pins::DRY, take_over};
 use super::gaps::Gaps;
 
 /// What was found.
@@ -128,7 +129,7 @@ impl Question<'_> {
         if self.manager != FIELD_MANAGER_EXECUTOR {
             return Ok(None);
         }
-        match object::create(self.client, &pins::scratch(self.rendered), pins::DRY).await {
+        match object::create(self.client, &pins::scratch(self.rendered), DRY).await {
             Ok(created) => Ok(Some(created)),
             Err(error) if self.gaps.lets_pass(&error) => Ok(None),
             Err(error) => Err(error),
