@@ -1,5 +1,6 @@
 //! When an object is ready: one published rule a kind ([`judge`]), and waiting for it by watching ([`wait`]).
 
+mod last_words;
 mod rule;
 mod wait;
 

@@ -15,6 +15,7 @@ use kube::core::WatchEvent;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::last_words::last_words;
 use super::rule::{Readiness, judge};
 use crate::error::ClusterError;
 use crate::object::{self, query};
@@ -29,6 +30,9 @@ const SILENCE: Duration = Duration::from_secs(75);
 const SETTLING: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Of so many objects that are not ready in time the pods are asked.
+const EXPLAINED: usize = 3;
 
 /// Why a wait ended without everything being ready.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -101,9 +105,30 @@ pub async fn wait(
         Ok(())
     };
     match tokio::time::timeout(limit, all_ready).await {
+        Ok(Err(WaitError::Failed { key, reason })) => {
+            let reason = with_last_words(client, objects, &key, reason).await;
+            Err(WaitError::Failed { key, reason })
+        }
         Ok(ended) => ended,
-        Err(_elapsed) => Err(WaitError::TimedOut { limit, waiting: waiting.into_iter().collect() }),
+        Err(_elapsed) => {
+            let mut explained = Vec::new();
+            for (i, (key, why)) in waiting.into_iter().enumerate() {
+                let why = if i < EXPLAINED { with_last_words(client, objects, &key, why).await } else { why };
+                explained.push((key, why));
+            }
+            Err(WaitError::TimedOut { limit, waiting: explained })
+        }
     }
+}
+
+/// A reason, and what the object's pods say.
+async fn with_last_words(client: &Client, objects: &[Value], key: &ObjectKey, reason: String) -> String {
+    let object = objects.iter().find(|object| ObjectKey::of(object) == *key);
+    let words = match object {
+        Some(object) => last_words(client, object).await,
+        None => Vec::new(),
+    };
+    std::iter::once(reason).chain(words).collect::<Vec<_>>().join("; ")
 }
 
 enum Seen {
