@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use agent_api::chain::chain;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
@@ -19,12 +19,22 @@ struct Retry {
     attempts: u32,
     first_pause: Duration,
     longest_pause: Duration,
+    /// Longest pause that the API server may ask for (`Retry-After`); it is not asked before, unless it wants more than this.
+    longest_asked_for: Duration,
+    /// How long one try may take, its answer included.
     request: Duration,
 }
 
-/// Five tries over about four seconds: longer than a leader change of etcd, shorter than a person's patience.
-const RETRY: Retry =
-    Retry { attempts: 5, first_pause: Duration::from_millis(250), longest_pause: Duration::from_secs(4), request: Duration::from_secs(45) };
+/// Five tries over about four seconds: longer than a leader change of etcd, shorter than a person's patience. Everything that we send may be
+/// sent again: reads, applies, deletes and dry runs by their nature; a replacement names the version that it replaces; whoever creates
+/// knows what to do about "is there already"; of two tokens only the one that came back is ever approved.
+const RETRY: Retry = Retry {
+    attempts: 5,
+    first_pause: Duration::from_millis(250),
+    longest_pause: Duration::from_secs(4),
+    longest_asked_for: Duration::from_secs(30),
+    request: Duration::from_secs(45),
+};
 
 /// The API server's text for a path that it does not serve.
 const NOT_SERVED: &[u8] = b"404 page not found";
@@ -74,7 +84,7 @@ pub(crate) async fn send(client: &Client, ask: &Ask<'_>) -> Result<Answer, Clust
         match once(client, ask).await {
             Err(Failed { error, retry_after }) if may_succeed(ask, &error) && attempt < RETRY.attempts => {
                 tracing::debug!(%error, attempt, "the request is repeated");
-                tokio::time::sleep(retry_after.unwrap_or(pause).min(RETRY.longest_pause)).await;
+                tokio::time::sleep(retry_after.map_or(pause, |asked_for| asked_for.min(RETRY.longest_asked_for))).await;
                 pause = (pause * 2).min(RETRY.longest_pause);
                 attempt += 1;
             }
@@ -101,14 +111,21 @@ async fn once(client: &Client, ask: &Ask<'_>) -> Result<Answer, Failed> {
     let exchange = async {
         let request = build(ask).map_err(|error| Failed { error, retry_after: None })?;
         let response = client.send(request).await.map_err(|error| unreachable(chain(&error)))?;
-        let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| unreachable(chain(&error)))?.to_bytes();
-        Ok((status, bytes))
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.map_err(|error| unreachable(chain(&error)))?.to_bytes();
+        Ok((head, bytes))
     };
-    let (status, bytes) = tokio::time::timeout(RETRY.request, exchange)
+    let (head, bytes) = tokio::time::timeout(RETRY.request, exchange)
         .await
         .map_err(|_elapsed| unreachable(format!("no answer within {} s", RETRY.request.as_secs())))??;
-    read(ask, status, &bytes)
+    read(ask, head.status, &bytes)
+        .map_err(|failed| Failed { retry_after: failed.retry_after.or_else(|| retry_after(&head.headers)), ..failed })
+}
+
+/// In seconds; the form with a date is none that an API server, or what stands before it, uses.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
 }
 
 fn read(ask: &Ask<'_>, status: StatusCode, bytes: &[u8]) -> Result<Answer, Failed> {
@@ -156,3 +173,6 @@ fn build(ask: &Ask<'_>) -> Result<Request<Body>, ClusterError> {
     };
     request.body(Body::from(body)).map_err(|error| wrong(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,6 +177,9 @@ pub(super) async fn amend(
         let mut spec = spec(live)?;
         let ours = spec.credentials.iter().any(|known| known == credential);
         change(&mut spec);
+        // A change that was made already, and whose answer was lost, is made again.
+        spec.credentials.sort();
+        spec.credentials.dedup();
         approval(home, CURRENT, &spec).ok().filter(|_| ours)
     };
     object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, changed).await?.map(drop).ok_or(RecordError::Overtaken)
