@@ -18,11 +18,12 @@ const COLUMNS: [Column; 8] = [
     ("EXECUTORS", "/executors"),
 ];
 
-const APPROVALS: [Column; 7] = [
+const APPROVALS: [Column; 8] = [
     ("SHA256", "/sha256"),
     ("APPROVED BY", "/approved_by"),
     ("APPROVED AT", "/approved_at"),
     ("EXPIRES AT", "/expires_at"),
+    ("REVOKED", "/revoked_at"),
     ("OBJECTS", "/objects"),
     ("EXECUTOR", "/executor"),
     ("REPORTED AT", "/reported_at"),

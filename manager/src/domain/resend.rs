@@ -177,10 +177,14 @@ pub enum RestReason {
 }
 
 impl State {
-    /// Attempts that count: those of this bundle since it was armed, over or not.
+    /// Attempts that count: those of this bundle since it was armed, over or not. Once it is applied, what a later approval asks for counts
+    /// from one again.
     #[must_use]
     pub fn attempts(&self) -> usize {
-        self.counted().count()
+        let counted: Vec<&Sync> = self.counted().collect();
+        let before = counted.split_last().map_or(&[][..], |(_, before)| before);
+        let applied = before.iter().rposition(|sync| matches!(sync.phase, Phase::Ended { end: End::Completed, .. }));
+        counted.len() - applied.map_or(0, |at| at + 1)
     }
 
     /// A refusal under a former approval says nothing about the present one: the person did what it asked for.
@@ -231,18 +235,21 @@ pub fn decide(state: &State, now: Timestamp) -> Decision {
     }
 }
 
-/// An executor that has applied the bundle says `synced`. One that says `approved` later, under an approval that is newer than what the completed
-/// sync built on, has it for another installation: the platform was reset.
+/// An executor that has applied the bundle says `synced`. An approval that is newer than what the completed sync built on means that a person
+/// wants the bundle applied once more: over objects that somebody changed or removed, or, where the executor says `approved`, to another
+/// installation after a reset.
 fn wants_it_again(state: &State, now: Timestamp) -> bool {
     let last = state.counted().filter_map(|sync| match sync.phase {
-        Phase::Ended { at, end: End::Completed } => Some((at, sync.approval_expires_at)),
+        Phase::Ended { at, end: End::Completed } => Some((at, sync)),
         Phase::Queued | Phase::Delivered { .. } | Phase::Ended { .. } => None,
     });
-    let Some((at, former)) = last.max_by_key(|(at, _)| *at) else { return false };
-    let mut reports = state.executors.iter().filter_map(|executor| executor.report.as_ref());
-    reports.any(|report| {
-        let newer = report.at > at && report.approval_expires_at != former;
-        newer && report.status == PlatformStatus::Approved && approves(report, &state.sha256, now)
+    let Some((at, last)) = last.max_by_key(|(at, _)| *at) else { return false };
+    let mut reports = state.executors.iter().filter_map(|executor| Some((executor.id, executor.report.as_ref()?)));
+    reports.any(|(id, report)| {
+        let newer = report.at > at && report.approval_expires_at != last.approval_expires_at;
+        // Another executor holds an approval of its own, and a staging does not say what it built on.
+        let comparable = id == last.executor && last.purpose == Purpose::Apply;
+        newer && (comparable || report.status == PlatformStatus::Approved) && approves(report, &state.sha256, now)
     })
 }
 

@@ -20,6 +20,8 @@ pub struct Reported {
     pub executor: ExecutorId,
     /// When it last said something new of it.
     pub reported_at: Timestamp,
+    /// When it was revoked: it ends sooner now than it was first said to. None too where nobody reported it before that.
+    pub revoked_at: Option<Timestamp>,
 }
 
 /// Condition: `a` is the last entry of its approval.
@@ -34,6 +36,8 @@ macro_rules! is_last {
 struct Row {
     executor_id: String,
     at: i64,
+    /// The latest end that it was ever said to have.
+    longest: i64,
     #[sqlx(flatten)]
     approval: ApprovalRow,
 }
@@ -78,7 +82,9 @@ impl Store {
     /// The database.
     pub async fn approvals(&self, environment: &str) -> Result<Vec<Reported>, StoreError> {
         let rows: Vec<Row> = sqlx::query_as(concat!(
-            "SELECT a.executor_id, a.at, a.sha256, a.approved_by, a.approved_at, a.expires_at, a.objects FROM audit a \
+            "SELECT a.executor_id, a.at, a.sha256, a.approved_by, a.approved_at, a.expires_at, a.objects, \
+             (SELECT MAX(c.expires_at) FROM audit c WHERE c.executor_id = a.executor_id AND c.sha256 = a.sha256 \
+             AND c.approved_at = a.approved_at) AS longest FROM audit a \
              JOIN executors x ON x.id = a.executor_id JOIN environments e ON e.cluster_id = x.cluster_id WHERE e.name = $1 AND ",
             is_last!(),
             " ORDER BY a.approved_at DESC, a.number",
@@ -87,7 +93,9 @@ impl Store {
         .fetch_all(&self.pool)
         .await?;
         let read = |row: Row| {
-            Ok(Reported { approval: row.approval.read()?, executor: parse("executor id", &row.executor_id)?, reported_at: time(row.at)? })
+            let approval = row.approval.read()?;
+            let revoked_at = (millis(approval.expires_at) < row.longest).then_some(approval.expires_at);
+            Ok(Reported { approval, executor: parse("executor id", &row.executor_id)?, reported_at: time(row.at)?, revoked_at })
         };
         rows.into_iter().map(read).collect()
     }

@@ -45,6 +45,9 @@ async fn each_approval_is_on_record_once_and_once_more_when_it_was_revoked() {
     channel.raw(heartbeat(&executor, json!([revoked]))).await;
     let seen = eventually("the revocation", shown, |seen| seen[0]["expires_at"] == revoked["expires_at"]).await;
     assert_eq!(seen.as_array().unwrap().len(), 2, "what the cluster forgot stays on record");
+    assert_eq!((&seen[0]["revoked_at"], &seen[1]["revoked_at"]), (&revoked["expires_at"], &Value::Null));
+    let table = server.run(&["environment", "approvals", "env-1", "-o", "table"]);
+    assert!(table.contains("REVOKED") && table.matches("2026-11-02T10:30:00Z").count() == 2, "{table}");
 
     let exported = server.run(&["audit", "export"]);
     let entries: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

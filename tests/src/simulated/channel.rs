@@ -32,11 +32,15 @@ pub struct Channel {
     /// The socket below.
     pub stream: WebSocketStream<reqwest::Upgraded>,
     id: ExecutorId,
+    /// End of the approval that it reports, in whole seconds as approvals have it.
+    until: Timestamp,
 }
 
 impl Channel {
     pub(super) fn new(stream: WebSocketStream<reqwest::Upgraded>, id: ExecutorId) -> Self {
-        Self { stream, id }
+        let now = Timestamp::now();
+        let until = Timestamp::from_second(now.as_second()).unwrap() + SignedDuration::from_hours(2);
+        Self { stream, id, until }
     }
 
     /// Says who it is, and where its journal stands.
@@ -134,7 +138,7 @@ impl Channel {
                 status,
                 pending_sha256: approved.cloned(),
                 approved_sha256: approved.cloned(),
-                approval_expires_at: approved.map(|_| Timestamp::now() + SignedDuration::from_hours(2)),
+                approval_expires_at: approved.map(|_| self.until),
                 applied_sha256: None,
                 attempts: 0,
                 message: None,

@@ -198,3 +198,38 @@ fn a_platform_that_was_reset_gets_the_bundle_again() {
     let again = done().approved(9).change(|state| state.executors[0].report.as_mut().unwrap().approval_expires_at = Some(minute(130)));
     assert!(matches!(decide(&again, minute(10)), Decision::Send { purpose: Purpose::Apply, .. }));
 }
+
+#[test]
+fn who_approves_again_wants_it_applied_again() {
+    use PlatformStatus::{Failed, Synced};
+    let until =
+        |minutes: i64| move |state: &mut State| state.executors[0].report.as_mut().unwrap().approval_expires_at = Some(minute(minutes));
+    let done = || proposed().staged().attempt(2, End::Completed);
+    let again = || done().report(0, 9, Synced, "a").change(until(130));
+    let send = |until| Decision::Send { executor: id(1), purpose: Purpose::Apply, approval_expires_at: Some(minute(until)) };
+    check("another approval", again(), minute(10), &send(130));
+    check("heard of before the sync ended", done().report(0, 1, Synced, "a").change(until(130)), minute(10), &rest(RestReason::Applied));
+    let on_it = |at, end| {
+        move |state: &mut State| {
+            let newest =
+                Sync { phase: ended(at, end), created_at: minute(at), approval_expires_at: Some(minute(130)), ..state.syncs[1].clone() };
+            state.syncs.push(newest);
+        }
+    };
+    let twice = || again().change(on_it(10, End::Completed)).report(0, 11, Synced, "a").change(until(130));
+    check("once", twice(), minute(11), &rest(RestReason::Applied));
+    assert_eq!(twice().attempts(), 1, "each approval has its own attempts");
+    let failed = |times: i64| {
+        let failed = (0..times).fold(again(), |state, n| state.change(on_it(10 + 5 * n, End::Failed)));
+        failed.report(0, 30, Failed, "a").change(until(130))
+    };
+    check("a first failure", failed(1), second(10 * 60 + 59), &retry(11));
+    check("is tried again", failed(2), minute(30), &send(130));
+    check("three are enough", failed(3), minute(30), &rest(RestReason::Exhausted));
+    let mut other = done().report(0, 9, Synced, "a");
+    other.executors.push(Executor { id: id(2), ..again().executors[0].clone() });
+    other.syncs.insert(0, Sync { executor: id(2), ..other.syncs[0].clone() });
+    check("another executor's approval is its own", other, minute(10), &rest(RestReason::Applied));
+    let staged = proposed().sync(Purpose::Stage, 0, ended(2, End::Completed)).report(0, 9, Synced, "a");
+    check("a staging that was applied at once", staged, minute(10), &rest(RestReason::Applied));
+}
