@@ -3,9 +3,11 @@
 pub mod audit;
 pub mod client;
 pub mod cluster;
+pub(crate) mod code;
 pub mod environment;
 pub mod executor;
 pub mod output;
+mod question;
 mod reference;
 pub mod release;
 pub mod serve;
@@ -97,6 +99,9 @@ pub enum CliError {
         /// Place and reason.
         problem: String,
     },
+    /// The person said no.
+    #[error("not agreed: nothing was changed")]
+    NotAgreed,
     /// Printing.
     #[error("the output could not be written")]
     Output(#[source] std::io::Error),
@@ -106,38 +111,58 @@ pub enum CliError {
 }
 
 impl CliError {
-    fn code(&self) -> Option<&str> {
+    fn code(&self) -> &str {
         match self {
             Self::Client(error) => error.code(),
-            Self::Serve(_) | Self::Config(_) | Self::Parse { .. } | Self::Output(_) | Self::Runtime(_) => None,
+            Self::Parse { .. } => code::FILE_INVALID,
+            Self::NotAgreed => code::NOT_AGREED,
+            Self::Config(_) => code::CONFIG_INVALID,
+            Self::Output(_) => code::FILE_NOT_WRITTEN,
+            Self::Serve(_) | Self::Runtime(_) => code::SERVER_FAILED,
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             Self::Client(error) => error.hint(),
-            Self::Serve(_) | Self::Config(_) | Self::Parse { .. } | Self::Output(_) | Self::Runtime(_) => None,
+            Self::Serve(_) | Self::Config(_) | Self::Parse { .. } | Self::NotAgreed | Self::Output(_) | Self::Runtime(_) => None,
         }
     }
 }
 
 /// Parses, runs, and maps the result to an exit code: 0 done, 1 failed, 2 wrongly used.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misunderstood(&error),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CliError::Runtime);
     match runtime.and_then(|runtime| runtime.block_on(run(arguments))) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has enough.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            let code = error.code().map(|code| format!("[{code}]")).unwrap_or_default();
-            say(&format!("error{code}: {}", chain(&error)));
+            say(&format!("error[{}]: {}", error.code(), chain(&error)));
             if let Some(hint) = error.hint() {
                 say(&format!("hint: {hint}"));
             }
             ExitCode::FAILURE
         }
     }
+}
+
+/// Help and version are data and no errors; all else is one with a code.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if !error.use_stderr() {
+        return if print(&text).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    match text.strip_prefix("error: ") {
+        Some(problem) => say(&format!("error[{}]: {}", code::USAGE, problem.trim_end())),
+        // A noun without a verb is answered with its help.
+        None => say(text.trim_end()),
+    }
+    ExitCode::from(2)
 }
 
 async fn run(arguments: Arguments) -> Result<(), CliError> {

@@ -8,6 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Method, StatusCode};
 use serde_json::Value;
 
+use super::code;
 use crate::config;
 
 /// Options that say where the API is and who asks.
@@ -55,12 +56,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The stable code of what the server said.
+    /// Its stable code: the server's where it said something.
     #[must_use]
-    pub fn code(&self) -> Option<&str> {
+    pub fn code(&self) -> &str {
         match self {
-            Self::Problem(problem) => Some(&problem.code),
-            Self::NoToken | Self::File { .. } | Self::Transport { .. } | Self::Foreign(_) => None,
+            Self::Problem(problem) => &problem.code,
+            Self::NoToken => code::NO_TOKEN,
+            Self::File { .. } => code::FILE_UNREADABLE,
+            Self::Transport { .. } => code::MANAGER_UNREACHABLE,
+            Self::Foreign(_) => code::MANAGER_ANSWER,
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::segment;
 use super::output::{Column, Format, show};
-use super::{CliError, Global, next, print};
+use super::{CliError, Global, next, print, question};
 
 const COLUMNS: [Column; 8] = [
     ("ID", "/id"),
@@ -50,6 +50,9 @@ pub enum Verb {
     Revoke {
         /// Which.
         id: String,
+        /// Do not ask. Nobody is asked either where stdin is no terminal, as in a script.
+        #[arg(long, short = 'y')]
+        yes: bool,
     },
     /// List the commands of an executor, oldest first.
     Commands {
@@ -78,7 +81,10 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
         }
         Verb::List => show(global, &client.get("executors").await?, &COLUMNS),
         Verb::Get { id } => show(global, &client.get(&format!("executors/{}", segment(&id))).await?, &COLUMNS),
-        Verb::Revoke { id } => {
+        Verb::Revoke { id, yes } => {
+            if !yes && !question::agreed(&format!("Cut executor {id} off, until it is enrolled again?")) {
+                return Err(CliError::NotAgreed);
+            }
             let revoked = client.post(&format!("executors/{}/revoke", segment(&id)), &json!({})).await?;
             show(global, &revoked, &COLUMNS)?;
             let cluster = revoked.get("cluster").and_then(Value::as_str).unwrap_or("NAME");

@@ -88,6 +88,13 @@ pub fn index() -> String {
         let (name, status, meaning) = (code.name(), code.status().as_u16(), code.meaning());
         text.push_str(&format!("| [`{name}`]({name}.md) | {status} | {meaning} |\n"));
     }
+    text.push_str(
+        "\n## The command line\n\n`navin-manager` prints an error as `error[code]: what happened` and ends with exit code 1. The code is the \
+         API's, or one of its own:\n\n| code | meaning |\n| --- | --- |\n",
+    );
+    for (name, meaning) in crate::cli::code::ALL {
+        text.push_str(&format!("| `{name}` | {meaning} |\n"));
+    }
     text
 }
 

@@ -34,6 +34,10 @@ fn what_is_refused_says_why_and_what_next() {
     };
     check(&["cluster", "create", "c"], "cluster `c` is there already");
     check(&["cluster", "create", "Upper"], "not a DNS label");
+    check(&["cluster", "list", "--endpoint", "https://127.0.0.1:1"], "error[manager_unreachable]: ");
+    check(&["cluster", "list", "--token-file", "/nowhere/token"], "error[file_unreadable]: ");
+    check(&["release", "create", "-f", "/nowhere/release.yaml"], "error[");
+    check(&["release", "create", "-f", &server.file("none.yaml", "name: [")], "error[");
     check(&environment, "cluster `c` has the environment `e`");
     check(&["environment", "get", "x"], "environment `x` is not there");
     check(&["executor", "get", "x"], "executor `x` is not there");
@@ -57,11 +61,16 @@ fn what_is_refused_says_why_and_what_next() {
 #[test]
 fn exit_codes_and_the_data_folder() {
     let server = Server::start();
-    assert_eq!(server.output(&["cluster", "frob"]).status.code(), Some(2));
+    let misunderstood = server.output(&["cluster", "frob"]);
+    assert_eq!(misunderstood.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&misunderstood.stderr).starts_with("error[usage]: "), "{misunderstood:?}");
+    let help = server.output(&["cluster", "--help"]);
+    assert!(help.status.success() && help.stderr.is_empty() && !help.stdout.is_empty(), "{help:?}");
     let silent =
         Command::new(env!("CARGO_BIN_EXE_navin-manager")).args(["cluster", "list"]).env_remove("NAVIN_MANAGER_TOKEN").output().unwrap();
     assert_eq!(silent.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&silent.stderr).contains("hint: give --token-file"));
+    let told = String::from_utf8_lossy(&silent.stderr);
+    assert!(told.starts_with("error[no_token]: ") && told.contains("hint: give --token-file"), "{told}");
     for entry in server.data().read_dir().unwrap().map(Result::unwrap) {
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
         let public = ["ca.crt", "lock"].iter().any(|name| entry.file_name() == *name);
@@ -69,7 +78,7 @@ fn exit_codes_and_the_data_folder() {
     }
     let data = server.data().display().to_string();
     let second = server.fail(&["serve", "--data-dir", &data, "--listen", "127.0.0.1:0"]);
-    assert!(second.contains("in use by another"), "{second}");
+    assert!(second.starts_with("error[server_failed]: ") && second.contains("in use by another"), "{second}");
 }
 
 #[tokio::test]
