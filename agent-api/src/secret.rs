@@ -40,6 +40,30 @@ impl fmt::Debug for Secret {
 mod tests {
     use super::*;
 
+    fn fails<E>(error: E) -> Result<(), E> {
+        Err(error)
+    }
+
+    /// What a panic prints of a value, of an error, and of what holds them.
+    #[test]
+    fn a_panic_shows_nothing() {
+        #[derive(Debug)]
+        struct Holder {
+            #[expect(dead_code, reason = "it is there to be shown")]
+            token: Option<Secret>,
+        }
+        let planted = || Secret::new("hunter2".into());
+        let text = |panicked: Result<(), Box<dyn std::any::Any + Send>>| *panicked.unwrap_err().downcast::<String>().unwrap();
+        let panics = [
+            text(std::panic::catch_unwind(|| fails(planted()).unwrap())),
+            text(std::panic::catch_unwind(|| fails(Holder { token: Some(planted()) }).expect("a holder"))),
+            text(std::panic::catch_unwind(|| assert_eq!(planted(), Secret::new("another".into())))),
+        ];
+        for text in panics {
+            assert!(text.contains("[secret]") && !text.contains("hunter2") && !text.contains("another"), "{text}");
+        }
+    }
+
     #[test]
     fn debug_shows_nothing() {
         assert_eq!(format!("{:?}", Secret::new("hunter2".into())), "[secret]");

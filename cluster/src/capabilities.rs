@@ -8,7 +8,7 @@ use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 
 use crate::error::ClusterError;
 use crate::inventory;
-use agent_api::chain::chain;
+use crate::told;
 
 /// Reads version and every served `group/version` and `group/version/Kind` (core: `v1`, `v1/Pod`), sorted.
 ///
@@ -19,7 +19,7 @@ use agent_api::chain::chain;
 /// See [`ClusterError`].
 pub async fn read(client: &Client) -> Result<Capabilities, ClusterError> {
     let kube_version = inventory::kubernetes_version(client).await?;
-    let failed = |error: kube::Error| ClusterError::Unreachable { about: "discovery".into(), message: chain(&error) };
+    let failed = |error: kube::Error| ClusterError::Unreachable { about: "discovery".into(), message: told::client(&error) };
     let core = client.list_core_api_versions_aggregated().await.map_err(failed)?;
     let groups = client.list_api_groups_aggregated().await.map_err(failed)?;
     let mut names = BTreeSet::new();

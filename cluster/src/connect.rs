@@ -8,17 +8,19 @@ use std::path::Path;
 use agent_api::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
+
+use crate::told;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig cannot be read or is incomplete.
     #[error("kubeconfig: {0}")]
-    Kubeconfig(#[source] Box<KubeconfigError>),
+    Kubeconfig(String),
     /// Nothing says which context is meant.
     #[error("the kubeconfig has several contexts and none is current; choose one with --context: {}", .0.join(", "))]
     ContextNeeded(Vec<String>),
@@ -43,7 +45,7 @@ pub enum ConnectError {
     InCluster(#[source] kube::config::InClusterError),
     /// TLS or credentials could not be set up.
     #[error("the connection could not be set up: {0}")]
-    Client(#[source] Box<kube::Error>),
+    Client(String),
 }
 
 /// A connection, and what an access bundle for the same cluster needs to know of it.
@@ -65,7 +67,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 impl Connection {
     fn new(mut config: Config, context: Option<String>) -> Result<Self, ConnectError> {
         config.default_retry = false;
-        let client = Client::try_from(config.clone()).map_err(|error| ConnectError::Client(Box::new(error)))?;
+        let client = Client::try_from(config.clone()).map_err(|error| ConnectError::Client(told::client(&error)))?;
         let ca_pem = config.root_cert.as_deref().map(to_pem);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
         Ok(Self { client, server, ca_pem, context, config })
@@ -80,7 +82,7 @@ impl Connection {
         config.auth_info.impersonate = Some(user.to_owned());
         config.auth_info.impersonate_groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
         config.auth_info.impersonate_user_extra = credential.map(|id| HashMap::from([(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])]));
-        Client::try_from(config).map_err(|error| ConnectError::Client(Box::new(error)))
+        Client::try_from(config).map_err(|error| ConnectError::Client(told::client(&error)))
     }
 }
 
@@ -91,7 +93,7 @@ impl Connection {
 /// # Errors
 /// See [`ConnectError`]; where a context must be chosen, all are listed.
 pub async fn person(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Connection, ConnectError> {
-    let broken = |error| ConnectError::Kubeconfig(Box::new(error));
+    let broken = |error| ConnectError::Kubeconfig(told::kubeconfig(&error));
     let file = match kubeconfig {
         Some(path) => Kubeconfig::read_from(path),
         None => Kubeconfig::read(),

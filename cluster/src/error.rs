@@ -97,7 +97,7 @@ impl ClusterError {
             return Self::WebhookFailed { about, webhook: webhook.to_owned(), service: webhook_service(&message), message };
         }
         let by_policy = status.message.contains("AdmissionPolicy '");
-        let message = if secret && matches!(code, 400 | 413 | 422) && !by_policy {
+        let message = if secret && matches!(code, 400 | 413 | 422 | 500) && !by_policy {
             "the API server does not take the Secret (its text may quote the content and is not shown)".to_owned()
         } else {
             status.message.clone()
@@ -219,6 +219,8 @@ mod tests {
     #[test]
     fn a_refused_secret_is_not_quoted_but_a_policy_is() {
         let quoted = status(json!({"code": 422, "message": ".data: expected map, got &{hunter2}"}));
+        assert!(!ClusterError::of("Secret a/b", &quoted, true).to_string().contains("hunter2"));
+        let quoted = status(json!({"code": 500, "message": "failed to create typed patch object: got &{hunter2}"}));
         assert!(!ClusterError::of("Secret a/b", &quoted, true).to_string().contains("hunter2"));
         let denied = status(json!({"code": 422, "message":
             "secrets \"b\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: guard: namespace"}));

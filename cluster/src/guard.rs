@@ -173,6 +173,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_damaged_is_not_repeated() {
+        let planted = "planted-5e0b7a";
+        for text in [
+            format!("users:\n- name: u\n  user:\n    token: {planted}\n   oops: [\n"),
+            format!("users: [{{name: u, user: {{token: {planted}, token: {planted}}}}}]"),
+            format!("token: *{planted}"),
+            format!("token: \"{planted}"),
+            format!("token: !!int {planted}"),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains(planted), "{error:?}");
+        }
+    }
+
+    #[test]
     fn what_an_access_bundle_holds_is_taken() {
         let guarded = parse(&file("server: 'https://10.0.0.1:6443', certificate-authority-data: Y2E=", "token: t")).unwrap();
         assert_eq!((guarded.server.as_str(), guarded.ca_pem.as_slice()), ("https://10.0.0.1:6443", b"ca".as_slice()));

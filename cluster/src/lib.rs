@@ -14,6 +14,7 @@ mod request;
 mod resource;
 pub mod review;
 pub mod token;
+mod told;
 
 pub use error::ClusterError;
 pub use kube::Client;

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use agent_api::chain::chain;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -13,6 +12,7 @@ use kube::core::Status;
 use serde_json::Value;
 
 use crate::error::ClusterError;
+use crate::told;
 
 /// How often and how long.
 struct Retry {
@@ -110,9 +110,9 @@ async fn once(client: &Client, ask: &Ask<'_>) -> Result<Answer, Failed> {
         |message: String| Failed { error: ClusterError::Unreachable { about: ask.about.clone(), message }, retry_after: None };
     let exchange = async {
         let request = build(ask).map_err(|error| Failed { error, retry_after: None })?;
-        let response = client.send(request).await.map_err(|error| unreachable(chain(&error)))?;
+        let response = client.send(request).await.map_err(|error| unreachable(told::client(&error)))?;
         let (head, body) = response.into_parts();
-        let bytes = body.collect().await.map_err(|error| unreachable(chain(&error)))?.to_bytes();
+        let bytes = body.collect().await.map_err(|error| unreachable(told::client(&error)))?.to_bytes();
         Ok((head, bytes))
     };
     let (head, bytes) = tokio::time::timeout(RETRY.request, exchange)

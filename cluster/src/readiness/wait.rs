@@ -20,7 +20,7 @@ use super::rule::{Readiness, judge};
 use crate::error::ClusterError;
 use crate::object::{self, query};
 use crate::resource;
-use agent_api::chain::chain;
+use crate::told;
 
 /// The API server ends a watch after this long, so that a dead connection is noticed.
 const WATCH: Duration = Duration::from_secs(60);
@@ -286,7 +286,7 @@ impl Follow {
         {
             return Some(self.denied(ClusterError::of(&about, status, false)));
         }
-        tracing::debug!(error = chain(&error), about, "the watch begins again");
+        tracing::debug!(error = told::client(&error), about, "the watch begins again");
         self.state = State::Pause;
         None
     }
