@@ -6,6 +6,7 @@
 //!
 //! Not here: what is tested, which is in `tests/`, and anything that the product needs.
 
+mod api_between;
 mod applied;
 mod binaries;
 pub mod bundle;
@@ -21,6 +22,7 @@ mod registry;
 pub mod simulated;
 mod tools;
 
+pub use self::api_between::{ApiBetween, Asked, Disturbance, Refusal, When};
 pub use self::applied::applied_by;
 pub use self::binaries::{Binaries, binaries, chart_engine};
 pub use self::control_plane::{CONTEXT, ControlPlane, Shared, SignedToken};

@@ -44,8 +44,12 @@ impl ControlPlane {
     /// # Errors
     /// The file cannot be made.
     pub fn kubeconfig_with_token(&self, name: &str, token: &str) -> Result<PathBuf> {
-        let config = kubeconfig::with_token(self.url(), &self.ca(), name, token);
-        self.write_kubeconfig(name, &config)
+        self.kubeconfig_to(self.url(), &self.ca(), name, token)
+    }
+
+    /// The same, that leads to who stands before the API server.
+    pub(crate) fn kubeconfig_to(&self, url: &str, ca: &str, name: &str, token: &str) -> Result<PathBuf> {
+        self.write_kubeconfig(name, &kubeconfig::with_token(url, ca, name, token))
     }
 
     /// A ServiceAccount's token as the API server would issue it, signed with its key: accepted until `lifetime` from now is
@@ -76,7 +80,7 @@ impl ControlPlane {
     }
 
     /// An HTTP client of the administrator, without `kube` in between.
-    pub(super) fn admin_http(&self) -> Result<reqwest::Client> {
+    pub(crate) fn admin_http(&self) -> Result<reqwest::Client> {
         let identity = self.layout.admin_identity();
         let identity = format!("{}{}", identity.certificate, identity.key);
         let client = reqwest::Client::builder()

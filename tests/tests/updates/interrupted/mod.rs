@@ -1,5 +1,9 @@
-//! `approve` cut off at any moment, and two of them at once. While the same bundle is approved again a token at hand can write at every
+//! `approve` cut off and disturbed at each of its writes, without an API server, and two of them at once. While the same bundle is approved again a token at hand can write at every
 //! moment; of another bundle the token bundle is never torn; and what is run again converges.
+
+mod faults;
+mod killed;
+mod writes;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,46 +12,34 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE};
 use system_tests::landscape::{Landscape, SOON};
-use system_tests::{Process, eventually};
+use system_tests::{ApiBetween, eventually};
 
+use self::writes::Cut;
 use crate::file;
 
 const HOME: &str = "clicklink-system";
-/// Kills of each kind.
-const KILLS: u32 = 5;
-const KILLS_SOAK: u32 = 100;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
     let landscape = Landscape::new().await;
+    let relay = ApiBetween::start(&landscape.control_plane).await.unwrap();
     let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
     let second = bundle::push(&landscape.registry, Edition::Second).await.unwrap();
+    let proposed = landscape.propose("platform-1", &first).await.unwrap();
     let (first, second) = (file(&landscape, "first", &first), file(&landscape, "second", &second));
-    landscape.connector.approve(&["--yes", "--bundle", &first]).await.unwrap().ok().unwrap();
-    let began = Instant::now();
-    landscape.connector.approve(&["--yes", "--bundle", &first]).await.unwrap().ok().unwrap();
-    let takes = began.elapsed();
+    let cut = Cut { landscape: &landscape, relay: &relay };
 
-    let kills = if std::env::var_os("SOAK").is_some() { KILLS_SOAK } else { KILLS };
-    for n in 0..kills {
-        cut_off(&landscape, &first, takes * n / kills).await;
-        let at = format!("the same bundle, cut off at {n} of {kills}");
-        whole(&landscape, &at).await;
-        eventually(&format!("a token to write: {at}"), SOON, async || may_write(&landscape).await).await;
-    }
-    for n in 0..kills {
-        cut_off(&landscape, &second, takes * n / kills).await;
-        let at = format!("another bundle, cut off at {n} of {kills}");
-        let (bundle, current) = (whole(&landscape, &at).await, current(&landscape).await);
-        if bundle != current["sha256"] {
-            let refused = may_write(&landscape).await.unwrap_err().to_string();
-            assert!(refused.contains("this token is not the one of the approval") || refused.contains("is not"), "{at}: {refused}");
-        }
-    }
-    landscape.connector.approve(&["--yes", "--bundle", &second]).await.unwrap().ok().unwrap();
-    agree(&landscape).await;
-    may_write(&landscape).await.unwrap();
-    without_an_api_server(&landscape, &second, takes).await;
+    cut.approve(&first).await;
+    killed::of_the_same_bundle(&cut, &first).await;
+    killed::of_another_bundle(&cut, [&first, &second]).await;
+    killed::the_former_bundle_is_refused(&cut, &proposed, &second).await;
+    faults::once_at_each_write(&cut, [&first, &second]).await;
+    faults::silence(&cut, &second).await;
+    faults::that_stay(&cut, [&first, &second]).await;
+
+    let began = Instant::now();
+    cut.approve(&second).await;
+    without_an_api_server(&landscape, &second, began.elapsed()).await;
     two_at_once(&landscape, &first, &second).await;
 }
 
@@ -100,14 +92,6 @@ async fn two_at_once(landscape: &Landscape, first: &str, second: &str) {
         landscape.connector.approve(&["--yes", "--bundle", second]).await.unwrap().ok().unwrap();
         agree(landscape).await;
     }
-}
-
-async fn cut_off(landscape: &Landscape, bundle: &str, after: Duration) {
-    let connector = &landscape.connector;
-    let process: Process = connector.approving(&["--yes", "--bundle", bundle]).start(connector.folder()).unwrap();
-    tokio::time::sleep(after).await;
-    process.kill_hard();
-    process.wait(SOON).await.unwrap();
 }
 
 /// The token bundle is whole; whose it is.
