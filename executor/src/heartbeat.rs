@@ -61,7 +61,7 @@ pub(crate) fn compose(
             approval_expires_at: seen.map(|seen| seen.expires_at),
             applied_sha256: state.platform.applied.clone(),
             attempts: state.platform.attempts,
-            message: state.platform.message.clone(),
+            message: last_end(status, state),
             drift: observed.drift(state.platform.applied.as_ref()).map(|all| u32::try_from(all.count()).unwrap_or(u32::MAX)),
             leftovers: seen.map_or(0, |seen| seen.leftovers),
         },
@@ -94,6 +94,14 @@ fn until(end: jiff::Timestamp, now: jiff::Timestamp) -> AccessState {
         left if !left.is_positive() => AccessState::Expired,
         left if left < EXPIRING => AccessState::Expiring,
         _ => AccessState::Ok,
+    }
+}
+
+/// How the last sync ended, while that says something of how things are now.
+fn last_end(status: PlatformStatus, state: &State) -> Option<String> {
+    match status {
+        PlatformStatus::None | PlatformStatus::Syncing | PlatformStatus::Approved => None,
+        PlatformStatus::Synced | PlatformStatus::ApprovalRequired | PlatformStatus::Failed => state.platform.message.clone(),
     }
 }
 

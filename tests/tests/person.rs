@@ -23,7 +23,7 @@ async fn a_staged_bundle_is_told_with_the_next_step_and_nothing_is_to_be_mended(
     assert_eq!(status["executor"]["kind"], "vm", "{status}");
     assert_eq!(status["commands"]["running"], 0, "{status}");
     let table = clctl(&landscape, &["status", "--endpoint", landscape.connector.endpoint(), "-o", "table"]).await.ok().unwrap();
-    assert!(table.stdout.starts_with(&format!("Platform: approval_required\nPending:  {sha256}\n")), "{}", table.stdout);
+    assert!(table.stdout.starts_with(&format!("Platform:  approval_required\nPending:   {sha256}\n")), "{}", table.stdout);
 
     let config = landscape.connector.config().display().to_string();
     let preflight = clctl(&landscape, &["preflight", "--config", &config, "-o", "json"]).await.ok().unwrap();

@@ -48,11 +48,33 @@ pub(crate) enum Incoming {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Link {
     /// Not welcomed yet; why the last try failed.
-    Down(Option<String>),
+    Down(Option<Trouble>),
     /// Welcomed, over this transport.
     Up(&'static str),
     /// The manager does not take our certificate or key: a person has to enrol again. Tried once a minute.
-    CredentialsRefused(String),
+    CredentialsRefused(Trouble),
+}
+
+/// Why a try failed, or a connection ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trouble {
+    /// The error's stable name: the manager's own where it gave one.
+    pub(crate) code: String,
+    /// For a person.
+    pub(crate) why: String,
+}
+
+/// How the channel stands, and since when: trying again changes nothing of that.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) link: Link,
+    pub(crate) since: jiff::Timestamp,
+}
+
+impl Standing {
+    fn new() -> Self {
+        Self { link: Link::Down(None), since: jiff::Timestamp::now() }
+    }
 }
 
 /// The daemon's end of the channel.
@@ -60,7 +82,7 @@ pub(crate) enum Link {
 pub(crate) struct Channel {
     outgoing: Arc<Outgoing>,
     counters: Arc<Counters>,
-    link: watch::Receiver<Link>,
+    standing: watch::Receiver<Standing>,
 }
 
 impl Channel {
@@ -69,11 +91,11 @@ impl Channel {
         let counters = Arc::<Counters>::default();
         let outgoing = Arc::new(Outgoing::new(Arc::clone(&counters)));
         let (renewed, leave) = watch::channel(());
-        let (state, link) = watch::channel(Link::Down(None));
+        let (state, standing) = watch::channel(Standing::new());
         let ends = Ends { incoming, outgoing: Arc::clone(&outgoing), counters: Arc::clone(&counters), state, leave };
         tokio::spawn(renewal::keep(signed.clone(), renewed));
         tokio::spawn(transport::keep(signed, hello, ends));
-        Self { outgoing, counters, link }
+        Self { outgoing, counters, standing }
     }
 
     /// Queues a frame if there is room.
@@ -82,8 +104,8 @@ impl Channel {
     }
 
     /// How the channel stands.
-    pub(crate) fn link(&self) -> watch::Receiver<Link> {
-        self.link.clone()
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
     }
 
     /// What it has seen.
@@ -97,7 +119,7 @@ struct Ends {
     incoming: mpsc::Sender<Incoming>,
     outgoing: Arc<Outgoing>,
     counters: Arc<Counters>,
-    state: watch::Sender<Link>,
+    state: watch::Sender<Standing>,
     /// Changes when there is a new certificate to come back with.
     leave: watch::Receiver<()>,
 }
@@ -107,10 +129,22 @@ impl Ends {
     async fn welcome(&self, welcome: Welcome, transport: &'static str) -> Instant {
         info!(transport, heartbeat_interval_s = welcome.heartbeat_interval_s, "channel: connected");
         Counters::add(&self.counters.welcomed);
-        self.state.send_replace(Link::Up(transport));
+        self.stands(Link::Up(transport));
         // Gone means that the daemon stops; the next frame finds that out.
         let _ = self.incoming.send(Incoming::Connected(welcome)).await;
         Instant::now()
+    }
+
+    /// Says how the channel stands; answers whether that is news.
+    fn stands(&self, link: Link) -> bool {
+        self.state.send_if_modified(|standing| {
+            if std::mem::discriminant(&standing.link) != std::mem::discriminant(&link) {
+                standing.since = jiff::Timestamp::now();
+            }
+            let news = standing.link != link;
+            standing.link = link;
+            news
+        })
     }
 
     /// Hands a frame to the daemon's loop.

@@ -11,7 +11,7 @@ use super::answer::Meaning;
 use super::backoff::Backoff;
 use super::counters::Counters;
 use super::ended::{Ended, SessionError};
-use super::{Ends, Incoming, Link, poll, session};
+use super::{Ends, Incoming, Link, Trouble, poll, session};
 use crate::error_code::Code;
 use crate::signed::Signed;
 use crate::terminal::chain;
@@ -69,15 +69,16 @@ fn tell(ends: &Ends, ended: &Ended, pause: Pause) {
     let why = ended.error.as_ref().map_or_else(|| "closed by the manager".to_owned(), |error| chain(error).to_string());
     let counters = &ends.counters;
     let (skipped, dropped) = (Counters::get(&counters.skipped), Counters::get(&counters.dropped));
+    let trouble = Trouble { code: code.to_owned(), why: why.clone() };
     if pause.credentials {
         Counters::add(&counters.failed);
-        let told = format!(
-            "the manager does not take this executor's certificate or key ({why}); enrol again: clicklink clctl init --enroll <url> --force"
-        );
-        let state = Link::CredentialsRefused(told.clone());
         // Said once, however often it is tried.
-        if ends.state.send_replace(state.clone()) != state {
-            error!(code, "channel: {told}");
+        if ends.stands(Link::CredentialsRefused(trouble)) {
+            error!(
+                code,
+                "channel: the manager does not take this executor's certificate or key ({why}); enrol again: \
+                 clicklink clctl init --enroll <url> --force"
+            );
         }
         return;
     }
@@ -89,7 +90,7 @@ fn tell(ends: &Ends, ended: &Ended, pause: Pause) {
         }
         None => info!(retry_in = ?pause.delay, skipped, dropped, "channel: {why}"),
     }
-    ends.state.send_replace(Link::Down(Some(why)));
+    ends.stands(Link::Down(Some(trouble)));
 }
 
 impl Next {

@@ -66,7 +66,7 @@ pub(crate) struct ChannelFigures {
 impl ChannelFigures {
     fn of(channel: &Channel) -> Self {
         let counters = channel.counters();
-        let (connected, credentials_refused) = match *channel.link().borrow() {
+        let (connected, credentials_refused) = match channel.standing().link {
             Link::Up(_) => (true, false),
             Link::Down(_) => (false, false),
             Link::CredentialsRefused(_) => (false, true),

@@ -23,7 +23,7 @@ pub(crate) use figures::{ChannelFigures, Figures};
 pub(crate) use pending_file::document as pending_document;
 pub(crate) use query::Daemon;
 
-use crate::channel::{Channel, Incoming, Link};
+use crate::channel::{Channel, Incoming, Link, Standing};
 use crate::config::{Config, ConfigError, SERVICE_ACCOUNT_DIR};
 use crate::heartbeat::{self, Fixed};
 use crate::journal::Journal;
@@ -199,7 +199,7 @@ impl Running {
                     self.journal.retry().await;
                     self.take(Event::Tick).await;
                     self.take(Event::Retain).await;
-                    if self.unpublished {
+                    if self.unpublished || self.is_missing() {
                         self.publish();
                     }
                 }
@@ -329,13 +329,18 @@ impl Running {
         self.unpublished = written.is_err();
     }
 
+    /// Whether somebody removed the pending document.
+    fn is_missing(&self) -> bool {
+        self.state.platform.pending.is_some() && pending_file::is_missing(&self.fixed.config.pending_file())
+    }
+
     fn beat(&mut self) {
         let heartbeat = self.heartbeat();
         // The approval's end is news, too.
         let expiry = heartbeat.platform.approval_expires_at.map(|end| end.duration_since(jiff::Timestamp::now()));
         let until_expiry = expiry.and_then(|left| std::time::Duration::try_from(left).ok()).filter(|left| !left.is_zero());
         self.channel.send(Up::Heartbeat(Box::new(heartbeat)));
-        self.heartbeats += u64::from(matches!(*self.channel.link().borrow(), Link::Up(_)));
+        self.heartbeats += u64::from(matches!(self.channel.standing().link, Link::Up(_)));
         self.next_beat = Instant::now() + until_expiry.map_or(self.interval, |left| left.min(self.interval));
     }
 
@@ -349,6 +354,11 @@ impl Running {
     /// Live objects that are not as they were approved.
     pub(crate) fn drift(&self) -> Option<Vec<Drifted>> {
         Some(self.observed.borrow().drift(self.state.platform.applied.as_ref())?.cloned().collect())
+    }
+
+    /// How the channel to the manager stands.
+    pub(crate) fn channel(&self) -> Standing {
+        self.channel.standing()
     }
 
     /// The state.

@@ -1,4 +1,4 @@
-//! The staged bundle as a file; rewritten from the journal at start.
+//! The staged bundle as a file; rewritten from the journal at start, and where somebody removed it.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,6 +15,11 @@ pub(super) fn write(path: &Path, pending: Option<&Pending>, cluster_uid: Option<
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Whether nothing lies at its place.
+pub(super) fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The document, also as the local API answers it.

@@ -6,11 +6,12 @@ use agent_api::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use executor_core::difference::FieldChange;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::LocalError;
+use crate::channel::{Link, Standing};
 use crate::daemon::{Daemon, pending_document};
 use crate::observe::Drifted;
 
@@ -31,6 +32,47 @@ pub(super) struct PlatformView {
     executor: ExecutorInfo,
     /// Its journal.
     commands: CommandCounts,
+    /// Its way to the manager.
+    channel: ChannelView,
+}
+
+/// The command channel, as the executor sees it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ChannelView {
+    /// How it stands.
+    pub(crate) state: ChannelState,
+    /// Since when.
+    pub(crate) since: jiff::Timestamp,
+    /// While it is connected: by what.
+    pub(crate) transport: Option<String>,
+    /// Otherwise the stable name of what the last try met; null before the first.
+    pub(crate) code: Option<String>,
+    /// The same for a person.
+    pub(crate) message: Option<String>,
+}
+
+/// How the channel stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ChannelState {
+    /// The manager has welcomed the executor.
+    Connected,
+    /// The connection is tried again and again.
+    Disconnected,
+    /// The manager does not take the executor's certificate or key: a person has to enrol it again.
+    Refused,
+}
+
+impl From<Standing> for ChannelView {
+    fn from(Standing { link, since }: Standing) -> Self {
+        let (state, transport, trouble) = match link {
+            Link::Up(transport) => (ChannelState::Connected, Some(transport.to_owned()), None),
+            Link::Down(trouble) => (ChannelState::Disconnected, None, trouble),
+            Link::CredentialsRefused(trouble) => (ChannelState::Refused, None, Some(trouble)),
+        };
+        let (code, message) = trouble.map(|trouble| (trouble.code, trouble.why)).unzip();
+        Self { state, since, transport, code, message }
+    }
 }
 
 /// An object that is not as it was approved.
@@ -71,7 +113,8 @@ impl From<&Drifted> for DriftedObject {
     (status = 503, description = "The executor is stopping", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn show(State(daemon): State<Daemon>) -> Result<Json<PlatformView>, LocalError> {
-    let (heartbeat, drift) = daemon.ask(|running| (running.heartbeat(), running.drift())).await.ok_or(LocalError::Stopping)?;
+    let answers = daemon.ask(|running| (running.heartbeat(), running.drift(), running.channel())).await;
+    let (heartbeat, drift, channel) = answers.ok_or(LocalError::Stopping)?;
     Ok(Json(PlatformView {
         platform: heartbeat.platform,
         drift: drift.map(|drifted| drifted.iter().map(Into::into).collect()),
@@ -80,6 +123,7 @@ pub(super) async fn show(State(daemon): State<Daemon>) -> Result<Json<PlatformVi
         access: heartbeat.access,
         executor: heartbeat.executor,
         commands: heartbeat.commands,
+        channel: channel.into(),
     }))
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::super::counters::Counters;
 use super::super::outgoing::{End, Outgoing};
-use super::super::{Incoming, Link, read};
+use super::super::{Incoming, Standing, read};
 use super::*;
 
 /// What the relay's buffers hold, as the kernel's would.
@@ -73,7 +73,7 @@ fn side() -> Side {
         incoming: sender,
         outgoing: Arc::new(Outgoing::new(Arc::clone(&counters))),
         counters,
-        state: watch::Sender::new(Link::Down(None)),
+        state: watch::Sender::new(Standing::new()),
         leave: left,
     };
     Side { ends, incoming, leave }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::clctl::local_api::{LocalApi, LocalApiError};
 use crate::clctl::output::Output;
 use crate::error_code::{Code, Coded};
+use crate::local_api::ChannelView;
 use crate::terminal::{data, report, talk};
 
 /// Arguments.
@@ -36,6 +37,8 @@ struct Seen {
     executor: Option<ExecutorInfo>,
     #[serde(default)]
     commands: Option<CommandCounts>,
+    #[serde(default)]
+    channel: Option<ChannelView>,
 }
 
 /// Why there is no status.

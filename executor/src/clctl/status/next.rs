@@ -3,13 +3,21 @@
 use agent_api::heartbeat::{AccessState, ExecutorKind, PlatformStatus};
 
 use super::Seen;
+use crate::local_api::ChannelState;
 
 /// How a refusal's hint begins.
 const RUN: &str = "run: clctl platform approve";
+/// The same as a command that the shell finds.
+const APPROVE: &str = "run: clicklink clctl platform approve";
 
 /// Commands, the most urgent first; none where nothing is to be done.
 pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
     let mut steps = Vec::new();
+    match seen.channel.as_ref().map(|channel| (channel.state, channel.code.is_some())) {
+        Some((ChannelState::Refused, _)) => steps.push("enrol the executor again: clicklink clctl init --enroll <url> --force".into()),
+        Some((ChannelState::Disconnected, true)) => steps.push("look at the way to the manager: clicklink clctl preflight".into()),
+        Some((ChannelState::Connected, _) | (ChannelState::Disconnected, false)) | None => {}
+    }
     match seen.platform.status {
         PlatformStatus::ApprovalRequired => steps.push(approve(seen)),
         PlatformStatus::Failed => {
@@ -38,14 +46,14 @@ pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
     steps
 }
 
-/// The executor's own hint where it gave one (it knows its namespace), else the same words.
+/// As the executor's own hint says it, where it gave one (it knows its namespace).
 fn approve(seen: &Seen) -> String {
-    let Some(pending) = &seen.platform.pending_sha256 else { return RUN.to_owned() };
+    let Some(pending) = &seen.platform.pending_sha256 else { return APPROVE.to_owned() };
     let own = seen.platform.message.iter().flat_map(|message| message.match_indices(RUN).map(|(at, _)| &message[at..]));
     if let Some(own) = own.filter(|hint| hint.contains(&pending.to_string())).last() {
-        return own.to_owned();
+        return own.replacen(RUN, APPROVE, 1);
     }
     let in_pod = seen.executor.as_ref().is_some_and(|executor| executor.kind == ExecutorKind::Pod);
     let secret = if in_pod { " --secret-namespace <namespace of the connector>" } else { "" };
-    format!("{RUN}{secret} (pending bundle sha {pending})")
+    format!("{APPROVE}{secret} (pending bundle sha {pending})")
 }

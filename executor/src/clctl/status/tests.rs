@@ -27,8 +27,8 @@ fn seen(change: impl FnOnce(&mut Value)) -> Seen {
 fn ages_are_told_and_what_is_old_is_called_old() {
     let (seen, now) = (seen(|_| {}), at("2026-11-30T10:03:00Z"));
     let text = text::text(&seen, now);
-    assert!(text.starts_with(&format!("Platform: approval_required\nPending:  {SHA}\nApproved: -\n")), "{text}");
-    assert!(text.contains("Cluster:  v1.37.0, https://k:6443, reachable, read 2m ago (old)\n"), "{text}");
+    assert!(text.starts_with(&format!("Platform:  approval_required\nPending:   {SHA}\nApproved:  -\n")), "{text}");
+    assert!(text.contains("Cluster:   v1.37.0, https://k:6443, reachable, read 2m ago (old)\n"), "{text}");
     assert!(text.contains("3m ago (old)"), "{text}");
     assert_eq!(text::old(&seen, now), ["cluster: read 2m ago", "component collectors: read 3m ago"]);
     assert!(text::old(&seen, at("2026-11-30T10:01:00Z")).is_empty());
@@ -37,14 +37,14 @@ fn ages_are_told_and_what_is_old_is_called_old() {
 #[test]
 fn the_next_step_is_the_one_that_the_executor_would_tell() {
     let now = at("2026-11-30T10:01:00Z");
-    let vm = format!("run: clctl platform approve (pending bundle sha {SHA})");
+    let vm = format!("run: clicklink clctl platform approve (pending bundle sha {SHA})");
     assert_eq!(next::steps(&seen(|_| {}), now), std::slice::from_ref(&vm));
     let pod = format!("run: clctl platform approve --secret-namespace home (pending bundle sha {SHA})");
     let told = seen(|answer| {
         answer["platform"]["status"] = "failed".into();
         answer["platform"]["message"] = format!("the approval has ended\n{pod}").into();
     });
-    assert_eq!(next::steps(&told, now)[0], pod);
+    assert_eq!(next::steps(&told, now)[0], pod.replace("clctl", "clicklink clctl"));
     let former = seen(|answer| answer["platform"]["message"] = "run: clctl platform approve (pending bundle sha 00)".into());
     assert_eq!(next::steps(&former, now), [vm]);
     let blind = seen(|answer| {
@@ -63,4 +63,32 @@ fn an_approval_shows_its_end() {
     });
     assert!(text::text(&seen, at("2026-11-30T10:30:00Z")).contains(", valid for 90m more (until 2026-11-30T12:00:00Z)\n"));
     assert!(text::text(&seen, at("2026-11-30T12:00:30Z")).contains(", expired 30s ago"));
+}
+
+#[test]
+fn a_channel_that_is_not_up_says_since_when_why_and_what_to_do() {
+    let check = |channel: Value, line: &str, step: Option<&str>| {
+        let (seen, now) = (seen(|answer| answer["channel"] = channel), at("2026-11-30T10:01:00Z"));
+        assert!(text::text(&seen, now).contains(&format!("\nChannel:   {line}\n")), "{}", text::text(&seen, now));
+        let steps = next::steps(&seen, now);
+        assert_eq!(steps.len() == 2, step.is_some(), "{steps:?}");
+        assert!(step.is_none_or(|step| steps[0].ends_with(step)), "{steps:?}");
+    };
+    let since = "2026-11-30T09:58:00Z";
+    let channel = |state: &str, code: Value, message: Value, transport: Value| json!({"state": state, "since": since, "code": code, "message": message, "transport": transport});
+    check(channel("connected", Value::Null, Value::Null, "WebSocket".into()), "connected for 3m, WebSocket", None);
+    check(channel("disconnected", Value::Null, Value::Null, Value::Null), "not connected for 3m", None);
+    let away = channel("disconnected", "manager_unreachable".into(), "the manager cannot be reached".into(), Value::Null);
+    let line = "not connected for 3m: error[manager_unreachable]: the manager cannot be reached";
+    check(away, line, Some("clicklink clctl preflight"));
+    let refused = channel("refused", "executor_revoked".into(), "it was revoked".into(), Value::Null);
+    let line = "refused by the manager for 3m: error[executor_revoked]: it was revoked";
+    check(refused, line, Some("clicklink clctl init --enroll <url> --force"));
+}
+
+#[test]
+fn one_leftover_is_one_object() {
+    let told = |count: u32| text::text(&seen(|answer| answer["platform"]["leftovers"] = count.into()), at("2026-11-30T10:01:00Z"));
+    assert!(told(1).contains("\nLeftovers: 1 object of former bundles\n"), "{}", told(1));
+    assert!(told(2).contains("\nLeftovers: 2 objects of former bundles\n"), "{}", told(2));
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Seen;
 use crate::clctl::age;
 use crate::clctl::output::table;
+use crate::local_api::{ChannelState, ChannelView};
 use crate::terminal::escaped;
 
 /// What was read longer ago is old: the executor looks far more often.
@@ -19,7 +20,7 @@ pub(super) fn text(seen: &Seen, now: jiff::Timestamp) -> String {
     let platform = &seen.platform;
     let mut out = String::new();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(out, "{:<10}{}", format!("{name}:"), escaped(&value, &[]));
+        let _ = writeln!(out, "{:<10} {}", format!("{name}:"), escaped(&value, &[]));
     };
     let sha = |sha256: &Option<agent_api::digest::Sha256>| sha256.as_ref().map_or("-".to_owned(), ToString::to_string);
     line("Platform", word(&platform.status));
@@ -30,10 +31,14 @@ pub(super) fn text(seen: &Seen, now: jiff::Timestamp) -> String {
         line("Attempts", platform.attempts.to_string());
     }
     if platform.leftovers > 0 {
-        line("Leftovers", format!("{} objects of former bundles", platform.leftovers));
+        let objects = if platform.leftovers == 1 { "object" } else { "objects" };
+        line("Leftovers", format!("{} {objects} of former bundles", platform.leftovers));
     }
     if let Some(message) = &platform.message {
         line("Message", message.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    if let Some(channel) = &seen.channel {
+        line("Channel", self::channel(channel, now));
     }
     line("Cluster", cluster(seen, now));
     line("Access", format!("_cluster {}, _platform {}", access(seen.access.cluster), access(seen.access.platform)));
@@ -75,6 +80,20 @@ fn read(at: Option<jiff::Timestamp>, now: jiff::Timestamp) -> String {
         None => "never".to_owned(),
         Some(at) if is_old(at, now) => format!("{} ago (old)", age::since(at, now)),
         Some(at) => format!("{} ago", age::since(at, now)),
+    }
+}
+
+fn channel(channel: &ChannelView, now: jiff::Timestamp) -> String {
+    let lasts = age::since(channel.since, now);
+    let standing = match (channel.state, &channel.transport) {
+        (ChannelState::Connected, Some(transport)) => format!("connected for {lasts}, {transport}"),
+        (ChannelState::Connected, None) => format!("connected for {lasts}"),
+        (ChannelState::Disconnected, _) => format!("not connected for {lasts}"),
+        (ChannelState::Refused, _) => format!("refused by the manager for {lasts}"),
+    };
+    match (&channel.code, &channel.message) {
+        (Some(code), Some(message)) => format!("{standing}: error[{code}]: {message}"),
+        (None, _) | (_, None) => standing,
     }
 }
 
