@@ -20,11 +20,22 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Args)]
 pub(crate) struct LocalApi {
     /// Address of the executor's local API.
-    #[arg(long, value_name = "URL", env = "CLCTL_ENDPOINT", default_value = DEFAULT_ENDPOINT)]
+    #[arg(long, value_name = "URL", env = "CLCTL_ENDPOINT", default_value = DEFAULT_ENDPOINT, value_parser = endpoint)]
     endpoint: String,
     /// Tell each request on stderr; -vv also what came back.
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
+}
+
+/// An address of a local API: http, or https through a proxy, with a host and without user or password.
+pub(crate) fn endpoint(text: &str) -> Result<String, String> {
+    let url = reqwest::Url::parse(text).map_err(|error| format!("{error}; http://host[:port] is needed"))?;
+    let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    if matches!(url.scheme(), "http" | "https") && url.has_host() && plain {
+        Ok(text.trim_end_matches('/').to_owned())
+    } else {
+        Err("http://host[:port] is needed".into())
+    }
 }
 
 /// Why there is no answer.

@@ -13,7 +13,7 @@ pub(crate) fn of_result(name: &str) -> Option<EndCode> {
 /// The index's part on them.
 pub(super) fn index() -> String {
     let mut text = String::from(
-        "\n## Commands that failed\n\nThe `code` of a command's result, as `clctl commands get` shows it. A refusal's text ends with the \
+        "\n## Commands that failed\n\nThe `code` of a command's result, as `clicklink clctl commands get` shows it. A refusal's text ends with the \
          command to run.\n\n| code | meaning |\n| --- | --- |\n",
     );
     for code in EndCode::ALL {

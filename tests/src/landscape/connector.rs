@@ -173,6 +173,15 @@ impl Connector {
         program.arg("--output-dir").arg(self.access_dir()).args(&self.registry_args).args(more)
     }
 
+    /// `clctl platform approve --revoke`, with further arguments.
+    ///
+    /// # Errors
+    /// It cannot be run; its own failure is in the answer.
+    pub async fn revoke(&self, more: &[&str]) -> Result<Finished> {
+        let program = self.clctl("revoke").args(["platform", "approve", "--revoke", "--config"]).arg(self.config());
+        self.narrator.run(&program.arg("--output-dir").arg(self.access_dir()).args(more), &self.home).await
+    }
+
     /// Any `clctl` command, told.
     ///
     /// # Errors

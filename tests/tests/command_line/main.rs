@@ -7,6 +7,7 @@
 
 mod init;
 mod preflight;
+mod secret;
 mod status;
 
 use std::io::Write as _;
@@ -103,10 +104,44 @@ fn what_is_not_understood_is_usage() {
             &["init", "--enroll", "https://m", "--handoff", "h", "--region", "eu-west-1"],
             &["platform", "approve", "--ttl", "5m"],
             &["platform", "approve", "--detailed-exitcode"],
+            &["platform", "approve", "--endpoint", "ftp://127.0.0.1"],
+            &["platform", "approve", "--show", "none,changes"],
+            &["platform", "show", "--endpoint", "127.0.0.1:9999"],
+            &["status", "--endpoint", "http://user:word@127.0.0.1"],
             &["preflight", "--timeout", "0s"],
             &["completion", "tcsh"],
         ],
     );
+}
+
+/// What says how to approve says nothing to taking an approval back, and is not passed over.
+#[test]
+fn a_revocation_takes_no_flag_that_it_would_ignore() {
+    let folder = TempFolder::new("command-line").unwrap();
+    let flags: [&[&str]; 14] = [
+        &["--bundle", "b"],
+        &["--endpoint", "http://127.0.0.1:1"],
+        &["--ttl", "3h"],
+        &["--server", "https://k"],
+        &["--ca-data", "c"],
+        &["--registry-config", "r"],
+        &["--registry-ca-file", "r"],
+        &["--replace"],
+        &["--take-over"],
+        &["--prune"],
+        &["--prune", "--prune-crds"],
+        &["--output", "json"],
+        &["--show", "all"],
+        &["--dry-run", "--detailed-exitcode"],
+    ];
+    for more in flags {
+        let ended = clctl(folder.path(), &[&["platform", "approve", "--revoke"], more].concat(), "");
+        assert_eq!(ended.code, 2, "{more:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error[usage]: the argument '--revoke' cannot be used with"), "{more:?}: {}", ended.stderr);
+    }
+    // Where the connector is may be said.
+    let ended = clctl(folder.path(), &["platform", "approve", "--revoke", "--config", "c", "--kubeconfig", "{}/none", "--yes"], "");
+    assert!(ended.stderr.starts_with("error[kubeconfig_unusable]: "), "{}", ended.stderr);
 }
 
 #[test]

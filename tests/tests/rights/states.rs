@@ -196,7 +196,7 @@ pub(crate) async fn approved_again(landscape: &Landscape) -> Identity {
 
 /// The same where the approval that held was deleted by hand: what it left is ended first, as the refusal's hint says.
 pub(crate) async fn approved_anew(landscape: &Landscape) -> Result<Identity> {
-    landscape.connector.approve(&["--revoke"]).await?.ok()?;
+    landscape.connector.revoke(&[]).await?.ok()?;
     eventually("the approval to go through", SOON, || async {
         landscape.connector.approve(&["--yes"]).await?.ok()?;
         Ok(())

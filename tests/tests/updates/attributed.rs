@@ -32,7 +32,7 @@ async fn consent_refusal_and_revocation_are_on_record() {
     let heartbeat = landscape.environment().await.unwrap()["executors"][0].to_string();
     assert!(!heartbeat.contains("workloads"), "the pinned objects stay in the cluster");
 
-    landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    landscape.connector.revoke(&[]).await.unwrap().ok().unwrap();
     eventually("the approval's earlier end", SOON, || async {
         let all = approvals(&landscape).await?;
         let end =

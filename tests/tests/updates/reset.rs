@@ -21,9 +21,12 @@ async fn an_approval_is_taken_back_and_a_test_cluster_is_reset() {
     landscape.until_status("synced", &sha256).await;
     approvals_are_shown(&landscape, &sha256).await;
     former_ones_are_kept_without_what_gives_rights(&landscape, &sha256).await;
+    who_approves_again_gets_it_applied_again(&landscape, &sha256).await;
+    the_staged_document_comes_back(&landscape, &sha256).await;
+    a_mistyped_place_takes_nothing_back(&landscape).await;
     taken_back_nothing_can_be_written(&landscape, &sha256).await;
     a_service_holds_up_a_reset(&landscape, &manifest).await;
-    a_dry_run_changes_nothing(&landscape, &manifest).await;
+    a_dry_run_changes_nothing(&landscape, &manifest, &sha256).await;
     reset_and_installed_anew(&landscape, &manifest, &sha256).await;
 }
 
@@ -45,7 +48,9 @@ async fn approvals_are_shown(landscape: &Landscape, sha256: &str) {
 }
 
 async fn former_ones_are_kept_without_what_gives_rights(landscape: &Landscape, sha256: &str) {
+    let known = landscape.known_commands().await.unwrap();
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_new_ended(&known).await;
     let shown = show(landscape).await;
     assert_eq!((shown["former"].as_array().unwrap().len(), &shown["former"][0]["sha256"]), (1, &json!(sha256)));
     let listed = landscape.control_plane.kubectl(&["get", "platformapprovals", "-n", HOME, "-o", "json"]).await.unwrap().ok().unwrap();
@@ -62,10 +67,47 @@ async fn former_ones_are_kept_without_what_gives_rights(landscape: &Landscape, s
     }
 }
 
+/// What somebody removed by hand is there again.
+async fn who_approves_again_gets_it_applied_again(landscape: &Landscape, sha256: &str) {
+    let names = async || landscape.workload().await.unwrap().into_keys().collect::<Vec<_>>();
+    let before = names().await;
+    let removed = ["delete", "deployment/clickhouse-operator", "configmap/clickhouse-operator-config", "-n", NAMESPACE];
+    landscape.control_plane.kubectl(&removed).await.unwrap().ok().unwrap();
+    let known = landscape.known_commands().await.unwrap();
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    let ended = landscape.until_new_ended(&known).await;
+    assert!(ended["status"] == "completed" && ended["sha256"] == sha256, "{ended}");
+    assert_eq!(names().await, before);
+}
+
+/// The executor puts it back without a restart.
+async fn the_staged_document_comes_back(landscape: &Landscape, sha256: &str) {
+    let file = landscape.connector.access_dir().join("platform-pending.json");
+    let before = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    eventually("the staged document to be written again", SOON, async || Ok(std::fs::read(&file)?)).await;
+    assert_eq!(std::fs::read(&file).unwrap(), before);
+    assert_eq!(show(landscape).await["pending"]["sha256"], sha256);
+}
+
+async fn a_mistyped_place_takes_nothing_back(landscape: &Landscape) {
+    let before = landscape.content().await.unwrap();
+    let missing = landscape.connector.revoke(&["--secret-namespace", "clicklinc"]).await.unwrap();
+    assert!(!missing.success() && missing.stderr.starts_with("error[object_not_found]: Namespace clicklinc: "), "{missing:?}");
+    let other = landscape.connector.revoke(&["--secret-namespace", "default"]).await.unwrap();
+    assert!(
+        !other.success() && other.stderr.contains("nothing was taken back; an account of a connector is in clicklink-system"),
+        "{other:?}"
+    );
+    assert!(other.stderr.ends_with("hint: run: clicklink clctl platform approve --revoke\n"), "{other:?}");
+    assert_eq!(difference(&before, &landscape.content().await.unwrap()), [""; 0]);
+    assert_eq!(landscape.connector.token_bundle().unwrap().len(), 4);
+}
+
 async fn taken_back_nothing_can_be_written(landscape: &Landscape, sha256: &str) {
     let before = landscape.workload().await.unwrap();
     let token = String::from_utf8(landscape.connector.token_bundle().unwrap()["token"].clone()).unwrap();
-    let revoked = landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    let revoked = landscape.connector.revoke(&[]).await.unwrap().ok().unwrap();
     assert!(revoked.stdout.contains("Revoked: the executor may apply nothing to the platform until you approve again"), "{revoked:?}");
     assert!(landscape.connector.token_bundle().unwrap().is_empty(), "the token bundle is still there");
     let shown = show(landscape).await;
@@ -93,7 +135,7 @@ async fn taken_back_nothing_can_be_written(landscape: &Landscape, sha256: &str) 
     .await;
     assert_eq!(difference(&before, &landscape.workload().await.unwrap()), [""; 0]);
     // A second run finds nothing to do, and says so by success.
-    landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    landscape.connector.revoke(&[]).await.unwrap().ok().unwrap();
     let installation = shown["current"]["install_id"].clone();
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
     assert_eq!(show(landscape).await["current"]["install_id"], installation, "an approval that is taken back begins no other installation");
@@ -132,7 +174,7 @@ async fn a_service_holds_up_a_reset(landscape: &Landscape, manifest: &str) {
     landscape.control_plane.apply(&kept.to_string()).await.unwrap();
 }
 
-async fn a_dry_run_changes_nothing(landscape: &Landscape, manifest: &str) {
+async fn a_dry_run_changes_nothing(landscape: &Landscape, manifest: &str, sha256: &str) {
     let (before, paths) = (landscape.content().await.unwrap(), paths(landscape));
     let planned = landscape.connector.run(&reset_args(manifest, &["--dry-run"], &paths)).await.unwrap().ok().unwrap().stdout;
     let at = |text: &str| planned.find(text).unwrap_or_else(|| panic!("`{text}` is not in the plan:\n{planned}"));
@@ -141,6 +183,20 @@ async fn a_dry_run_changes_nothing(landscape: &Landscape, manifest: &str) {
     );
     at("Deployment.apps clickhouse-platform/clickhouse-operator");
     at("ValidatingWebhookConfiguration.admissionregistration.k8s.io clickhouse-operator");
+    // The staged document is taken as well; another bundle's is, with a warning; another cluster's is not.
+    let staged = std::fs::read_to_string(landscape.connector.access_dir().join("platform-pending.json")).unwrap();
+    let file = |name: &str, text: &str| landscape.connector.folder().write(name, text).unwrap().display().to_string();
+    let dry_run = async |file: &str| landscape.connector.run(&reset_args(file, &["--dry-run"], &paths)).await.unwrap();
+    let same = dry_run(&file("staged.json", &staged)).await.ok().unwrap();
+    assert!(same.stdout == planned && !same.stderr.contains("warning: "), "{same:?}");
+    let other = std::fs::read_to_string(manifest).unwrap().replacen("\"createdAt\"", " \"createdAt\"", 1);
+    let other = dry_run(&file("other.json", &other)).await.ok().unwrap();
+    let warning = format!("warning: what was approved last in this cluster is bundle {sha256}, and this is bundle ");
+    assert!(other.stderr.contains(&warning), "{other:?}");
+    let mut elsewhere: Value = serde_json::from_str(&staged).unwrap();
+    elsewhere["cluster_uid"] = "another".into();
+    let refused = dry_run(&file("elsewhere.json", &elsewhere.to_string())).await;
+    assert!(refused.stderr.starts_with("error[other_cluster]: "), "{refused:?}");
     assert_eq!(difference(&before, &landscape.content().await.unwrap()), [""; 0]);
     assert_eq!(landscape.connector.token_bundle().unwrap().len(), 4);
 }
@@ -171,7 +227,7 @@ async fn reset_and_installed_anew(landscape: &Landscape, manifest: &str, sha256:
         Ok(())
     })
     .await;
-    landscape.connector.approve(&["--revoke"]).await.unwrap().ok().unwrap();
+    landscape.connector.revoke(&[]).await.unwrap().ok().unwrap();
     // Again: there is nothing left to remove.
     landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap().ok().unwrap();
 

@@ -9,10 +9,9 @@ use cluster::connect::{self, ConnectError, Connection};
 
 use super::pending::Source;
 use super::token_bundle::Target;
+use crate::clctl::local_api::DEFAULT_ENDPOINT;
 use crate::config::ACCESS_DIR;
 
-/// The executor's local API.
-const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:9999";
 /// Namespace that the connector's chart is installed in unless told otherwise; only for the command that is printed.
 const DEFAULT_CONNECTOR_NAMESPACE: &str = "clicklink";
 
@@ -33,13 +32,13 @@ impl Person {
     }
 }
 
-/// Where the connector is, and the token bundle goes.
+/// Where the connector is, and its token bundle.
 #[derive(Args)]
 pub(super) struct Place {
     /// The executor's access folder.
     #[arg(long, value_name = "DIR", default_value = ACCESS_DIR, env = "CLCTL_EXECUTOR_OUTPUT_DIR")]
     output_dir: PathBuf,
-    /// Kubernetes: deliver the token bundle as a Secret in this namespace, the connector's.
+    /// Kubernetes: the token bundle is a Secret in this namespace, the connector's.
     #[arg(long, value_name = "NAMESPACE")]
     secret_namespace: Option<DnsLabel>,
     /// Name of that Secret.

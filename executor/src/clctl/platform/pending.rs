@@ -21,6 +21,8 @@ use crate::terminal::chain;
 pub(super) enum Source {
     /// The manifest's bytes, handed over out of band.
     File(PathBuf),
+    /// The same, or a copy of the staged document.
+    Either(PathBuf),
     /// The executor's local API, reached through a port-forward.
     LocalApi {
         /// Base address.
@@ -123,6 +125,7 @@ pub(super) struct Pending {
 pub(super) async fn take(source: &Source) -> Result<Pending, PendingError> {
     let document = match source {
         Source::File(path) => return from_file(path),
+        Source::Either(path) => return from_either(path),
         Source::Staged(folder) => AccessFolder::open(folder)?
             .read(None, PENDING_FILE, MAX_BYTES)?
             .ok_or_else(|| PendingError::NothingStaged(format!(" in {}", folder.display())))?,
@@ -139,6 +142,21 @@ fn from_file(path: &Path) -> Result<Pending, PendingError> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     Ok(Pending { bundle: Bundle::parse(text)?, cluster_uid: None, received_at: None })
+}
+
+/// A staged document is told by its manifest, which is a text there.
+fn from_either(path: &Path) -> Result<Pending, PendingError> {
+    #[derive(serde::Deserialize)]
+    struct Staged {
+        #[serde(rename = "manifest")]
+        _manifest: String,
+    }
+    let wrong = |error: std::io::Error| PendingError::File { path: path.to_owned(), problem: error.to_string() };
+    if std::fs::metadata(path).map_err(wrong)?.len() > MAX_BYTES {
+        return from_file(path);
+    }
+    let document = std::fs::read(path).map_err(wrong)?;
+    if serde_json::from_slice::<Staged>(&document).is_ok() { read(&document) } else { from_file(path) }
 }
 
 fn read(document: &[u8]) -> Result<Pending, PendingError> {
@@ -229,6 +247,21 @@ mod tests {
         std::fs::write(file.path(), manifest()).unwrap();
         let pending = take(&Source::File(file.path().to_owned())).await.unwrap();
         assert_eq!((pending.cluster_uid, pending.received_at), (None, None));
+    }
+
+    #[tokio::test]
+    async fn where_either_form_is_taken_a_staged_document_is_hashed_and_names_its_cluster() {
+        let (file, text) = (tempfile::NamedTempFile::new().unwrap(), manifest());
+        let (source, sha256) = (Source::Either(file.path().to_owned()), Sha256::of(text.as_bytes()));
+        for (content, uid) in [(text.clone(), None), (document(&sha256, &text), Some("u"))] {
+            std::fs::write(file.path(), content).unwrap();
+            let pending = take(&source).await.unwrap();
+            assert_eq!((pending.bundle.sha256(), pending.cluster_uid.as_deref()), (&sha256, uid));
+        }
+        std::fs::write(file.path(), document(&sha256, &text.replace("1.0.0", "1.0.1"))).unwrap();
+        assert!(matches!(take(&source).await, Err(PendingError::Digest { .. })));
+        std::fs::write(file.path(), "{").unwrap();
+        assert!(matches!(take(&source).await, Err(PendingError::Manifest(_))));
     }
 
     #[tokio::test]

@@ -25,6 +25,10 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 pub(super) enum RevokeError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error("nothing was ever approved in namespace {home}, and nothing was taken back; an account of a connector is in {}", elsewhere.join(", "))]
+    Elsewhere { home: String, elsewhere: Vec<String> },
+    #[error("{0}; nothing was taken back")]
+    Place(ClusterError),
     #[error("{0}; run it again: what is done is done")]
     Cluster(#[from] ClusterError),
     #[error("{0}; run it again: what is done is done")]
@@ -37,7 +41,8 @@ impl Coded for RevokeError {
     fn code(&self) -> Code {
         match self {
             Self::Connect(error) => error.code(),
-            Self::Cluster(error) => error.code(),
+            Self::Elsewhere { .. } => Code::ObjectNotFound,
+            Self::Place(error) | Self::Cluster(error) => error.code(),
             Self::Record(error) => error.code(),
             Self::Bundle(error) => error.code(),
         }
@@ -46,7 +51,8 @@ impl Coded for RevokeError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Connect(error) => error.hints(),
-            Self::Cluster(error) => error.hints(),
+            Self::Elsewhere { elsewhere, .. } => elsewhere.iter().map(|home| format!("run: {}", command(home))).collect(),
+            Self::Place(error) | Self::Cluster(error) => error.hints(),
             Self::Record(error) => error.hints(),
             Self::Bundle(error) => error.hints(),
         }
@@ -56,7 +62,13 @@ impl Coded for RevokeError {
 /// Takes back whatever is there; says what it was. A second run finds nothing and succeeds.
 pub(super) async fn revoke(connection: &Connection, home: &str, target: &Target, dry_run: bool) -> Result<ExitCode, RevokeError> {
     let client = &connection.client;
+    // The bindings are found by their names wherever they are: where the wrong place was named they are not touched.
+    target.exists(client).await.map_err(RevokeError::Place)?;
     let current = record::current(client, home).await?;
+    let (here, elsewhere) = homes(client, home).await?;
+    if !here && current.is_none() && !elsewhere.is_empty() {
+        return Err(RevokeError::Elsewhere { home: home.to_owned(), elsewhere });
+    }
     let rights = bindings(client).await?;
     for binding in &rights {
         let key = ObjectKey::of(binding);
@@ -75,11 +87,8 @@ pub(super) async fn revoke(connection: &Connection, home: &str, target: &Target,
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_PLATFORM, "namespace": home}});
     object::delete(client, &account, Propagation::Background).await?;
     target.remove(client).await?;
-    for elsewhere in other_homes(client, home).await? {
-        let place = if elsewhere == HOME_NAMESPACE_VM { String::new() } else { format!(" --secret-namespace {elsewhere}") };
-        talk(format_args!(
-            "hint: an account of a connector is also in namespace {elsewhere}: clicklink clctl platform approve --revoke{place}"
-        ));
+    for elsewhere in elsewhere {
+        talk(format_args!("hint: an account of a connector is also in namespace {elsewhere}: {}", command(&elsewhere)));
     }
     data(format_args!("Revoked: the executor may apply nothing to the platform until you approve again ({bundle})."));
     Ok(ExitCode::SUCCESS)
@@ -93,9 +102,16 @@ async fn bindings(client: &Client) -> Result<Vec<Value>, ClusterError> {
     Ok(all)
 }
 
-/// Other namespaces in which an approval made the account.
-async fn other_homes(client: &Client, home: &str) -> Result<Vec<String>, ClusterError> {
+/// Whether an approval made the account at home, and other namespaces in which one did.
+async fn homes(client: &Client, home: &str) -> Result<(bool, Vec<String>), ClusterError> {
     let accounts = object::list(client, "v1", "ServiceAccount", None, Some(&made_by_approve())).await?;
-    let homes = accounts.iter().map(ObjectKey::of).filter(|key| key.name == PCM_PLATFORM && key.namespace != home);
-    Ok(homes.map(|key| key.namespace).collect())
+    let homes = accounts.iter().map(ObjectKey::of).filter(|key| key.name == PCM_PLATFORM).map(|key| key.namespace);
+    let (here, elsewhere): (Vec<String>, Vec<String>) = homes.partition(|namespace| namespace == home);
+    Ok((!here.is_empty(), elsewhere))
+}
+
+/// What takes the approval of a home back.
+fn command(home: &str) -> String {
+    let place = if home == HOME_NAMESPACE_VM { String::new() } else { format!(" --secret-namespace {home}") };
+    format!("clicklink clctl platform approve --revoke{place}")
 }

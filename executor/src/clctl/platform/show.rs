@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::arguments::{Person, Place};
 use super::{pending, record};
-use crate::clctl::age;
 use crate::clctl::output::{Output, table};
+use crate::clctl::{age, local_api};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{chain, data, escaped, report};
 
@@ -23,7 +23,7 @@ pub(crate) struct Show {
     #[command(flatten)]
     place: Place,
     /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
     endpoint: Option<String>,
     /// Form of the output (default: a table on a terminal, JSON otherwise); `name` lists approved bundles.
     #[arg(short, long)]

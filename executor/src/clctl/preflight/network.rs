@@ -86,7 +86,10 @@ async fn judge(answer: Response, findings: &mut Findings) {
     let told = format!("the manager answered {}: {detail}", status.as_u16());
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            findings.fail(told, "see the clock and the certificate below; else ask for a new enrolment token and run clctl init --force");
+            findings.fail(
+                told,
+                "see the clock and the certificate below; else ask for a new enrolment token and run clicklink clctl init --force",
+            );
         }
         status if status.is_server_error() => {
             findings.fail(told, "the manager has a problem of its own: try again later, or tell its operator")

@@ -36,7 +36,7 @@ pub(super) enum BundleError {
     Guard(#[from] GuardError),
     /// Somebody, or another version or configuration, wrote something else.
     #[error(
-        "{CLUSTER_DIR}/{0} is not what this command renders; look at it, and run `clctl executor access grant --cluster --force` to replace it"
+        "{CLUSTER_DIR}/{0} is not what this command renders; look at it, and run `clicklink clctl executor access grant --cluster --force` to replace it"
     )]
     Differs(&'static str),
 }

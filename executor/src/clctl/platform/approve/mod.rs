@@ -45,7 +45,7 @@ use super::removal::RemovalError;
 use super::token_bundle::{self, Target};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
-use crate::clctl::{namespace_prefix, question, ttl};
+use crate::clctl::{local_api, namespace_prefix, question, ttl};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
 
@@ -53,7 +53,11 @@ use crate::terminal::{data, report, talk};
 #[derive(Args)]
 pub(crate) struct Approve {
     /// Take the approval that holds back: the executor's rights, its token and its account go.
-    #[arg(long, conflicts_with_all = ["bundle", "endpoint", "detailed_exitcode", "ttl", "server", "ca_data"])]
+    // --config says where the connector is, may come from a variable, and must not stand in the way.
+    #[arg(long, conflicts_with_all = [
+        "bundle", "endpoint", "detailed_exitcode", "ttl", "server", "ca_data", "registry_config", "registry_ca_file", "replace", "take_over",
+        "prune", "prune_crds", "prune_namespaces", "prune_storage_classes", "output", "show",
+    ])]
     revoke: bool,
     /// Render and show the plan; change nothing.
     #[arg(long)]
@@ -75,7 +79,7 @@ pub(crate) struct Approve {
     #[command(flatten)]
     place: Place,
     /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
     endpoint: Option<String>,
     /// Registry credentials: a docker config.json, of which `auths` is read (default: ~/.docker/config.json where it is there).
     #[arg(long, value_name = "FILE")]
@@ -138,6 +142,8 @@ enum ApproveError {
     Rendering(#[from] rendering::RenderingError),
     #[error(transparent)]
     Preview(#[from] preview::PreviewError),
+    #[error("--show none stands alone: what is told beside it would be something")]
+    ShowNone,
     #[error("not approved: nothing was changed")]
     NotAgreed,
     #[error(transparent)]
@@ -182,6 +188,7 @@ impl Coded for ApproveError {
             Self::OtherRights(error) => error.code(),
             Self::Deliver(error) => error.code(),
             Self::OtherCluster { .. } => Code::OtherCluster,
+            Self::ShowNone => Code::Usage,
             Self::NotAgreed => Code::NotApproved,
             Self::NoTokenId => Code::KubernetesTooOld,
             Self::Encode(_) => Code::Internal,
@@ -207,7 +214,7 @@ impl Coded for ApproveError {
             Self::OtherRights(error) => error.hints(),
             Self::Deliver(error) => error.hints(),
             Self::OtherCluster { .. } => vec!["see the contexts: kubectl config get-contexts".into()],
-            Self::NotAgreed | Self::NoTokenId | Self::Encode(_) => Vec::new(),
+            Self::ShowNone | Self::NotAgreed | Self::NoTokenId | Self::Encode(_) => Vec::new(),
         }
     }
 }
@@ -224,6 +231,9 @@ impl Approve {
         let (home, target) = (self.place.home(), self.place.target());
         if self.revoke {
             return Ok(revoke::revoke(&self.person.connect().await?, home, &target, self.dry_run).await?);
+        }
+        if self.show.contains(&show::Details::None) && self.show.len() > 1 {
+            return Err(ApproveError::ShowNone);
         }
         let prefix = namespace_prefix::read(self.config.as_deref())?;
         target.check()?;

@@ -15,7 +15,7 @@ use agent_api::names::{FIELD_MANAGER_APPROVE, PCM_PLATFORM};
 use agent_api::object::ObjectKey;
 use clap::Args;
 use cluster::connect::ConnectError;
-use cluster::{Client, ClusterError, object};
+use cluster::{Client, ClusterError, inventory, object};
 use serde_json::{Value, json};
 
 use super::arguments::{Person, Place};
@@ -31,7 +31,7 @@ use components::Component;
 /// Arguments.
 #[derive(Args)]
 pub(crate) struct Reset {
-    /// The platform manifest whose components are removed.
+    /// The platform manifest whose components are removed, or a copy of the staged platform-pending.json.
     #[arg(long, value_name = "FILE")]
     bundle: PathBuf,
     /// Look for services and show the plan; change nothing.
@@ -58,6 +58,8 @@ enum ResetError {
     Pending(#[from] PendingError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error("the bundle was staged for the cluster with uid {staged}, but {context} leads to {live}: nothing was removed")]
+    OtherCluster { staged: String, context: String, live: String },
     #[error("services exist, and nothing was removed:{}\nA platform under running services is not reset: delete them first", lines(.0))]
     Services(Vec<ObjectKey>),
     #[error("not agreed: nothing was removed")]
@@ -78,6 +80,7 @@ impl Coded for ResetError {
             Self::Prefix(error) => error.code(),
             Self::Pending(error) => error.code(),
             Self::Connect(error) => error.code(),
+            Self::OtherCluster { .. } => Code::OtherCluster,
             Self::Services(_) => Code::ServicesExist,
             Self::NotAgreed => Code::NotApproved,
             Self::Cluster(error) => error.code(),
@@ -92,6 +95,7 @@ impl Coded for ResetError {
             Self::Prefix(error) => error.hints(),
             Self::Pending(error) => error.hints(),
             Self::Connect(error) => error.hints(),
+            Self::OtherCluster { .. } => vec!["see the contexts: kubectl config get-contexts".into()],
             Self::Services(_) => vec!["see them: kubectl get clickhouseclusters,keeperclusters -A".into()],
             Self::NotAgreed => Vec::new(),
             Self::Cluster(error) => error.hints(),
@@ -116,14 +120,29 @@ impl Reset {
 
     async fn reset(&self) -> Result<ExitCode, ResetError> {
         let prefix = namespace_prefix::read(self.config.as_deref())?;
-        let bundle = pending::take(&pending::Source::File(self.bundle.clone())).await?.bundle;
+        let pending = pending::take(&pending::Source::Either(self.bundle.clone())).await?;
+        let bundle = &pending.bundle;
         let connection = self.person.connect().await?;
         let (client, home, target) = (&connection.client, self.place.home(), self.place.target());
+        target.exists(client).await?;
+        if let Some(staged) = &pending.cluster_uid {
+            let live = inventory::cluster_uid(client).await?;
+            if *staged != live {
+                return Err(ResetError::OtherCluster { staged: staged.clone(), context: context(&connection), live });
+            }
+        }
         let services = services::find(client, &prefix).await?;
         if !services.is_empty() {
             return Err(ResetError::Services(services));
         }
         let plan = components::find(client, bundle.manifest()).await?;
+        let current = record::current(client, home).await?.filter(|current| !current.approved_by.is_empty());
+        if let Some(other) = current.map(|current| current.sha256).filter(|approved| approved != bundle.sha256()) {
+            talk(format_args!(
+                "warning: what was approved last in this cluster is bundle {other}, and this is bundle {}: objects that only the former has stay",
+                bundle.sha256()
+            ));
+        }
         data(format_args!("Cluster  {} ({})\nBundle   {}", connection.server, context(&connection), bundle.sha256()));
         data(format_args!("No service exists in namespaces {prefix}*.\n\nRemoved, in this order:"));
         plan.iter().for_each(show);
