@@ -123,6 +123,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_last_end_is_told_while_it_says_how_things_are() {
+        let mut state = executor_core::State::default();
+        state.platform.message = Some("it failed".into());
+        for status in PlatformStatus::ALL {
+            let expected = matches!(status, PlatformStatus::Synced | PlatformStatus::ApprovalRequired | PlatformStatus::Failed);
+            assert_eq!(last_end(status, &state).is_some(), expected, "{status:?}");
+        }
+    }
+
+    #[test]
     fn the_access_bundle_is_what_the_api_server_says_and_then_what_its_token_says() {
         let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
         let check = |said: AccessState, left_s: Option<i64>, expected: AccessState| {

@@ -152,8 +152,12 @@ fn its_own_account_sees_the_components(environment: &Value) {
 
 async fn a_refreshed_mount_is_noticed(landscape: &Landscape, workstation: &TempFolder, sha256: &str) {
     let server = server_in_cluster(&landscape.control_plane);
+    let known = landscape.known_commands().await.unwrap();
     let closing = approve(landscape, workstation, &["--yes", "--ttl", "5h", "--server", &server]).await;
     landscape.connector.refresh_mounted_secret(&landscape.control_plane, HOME, SECRET).await.unwrap();
+    // Who approves again wants it applied again.
+    let ended = landscape.until_new_ended(&known).await;
+    assert!(ended["status"] == "completed" && ended["sha256"] == sha256, "{ended}");
     eventually("the new expiry in the heartbeat", SOON, || async {
         let platform = &landscape.environment().await?["executors"][0]["platform"];
         ensure!(platform["approval_expires_at"] == closing.expiry.as_str() && platform["status"] == "synced", "{platform}");

@@ -166,3 +166,24 @@ impl Ends {
         SessionError::Broken(broken)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trying_again_is_no_new_standing_and_another_reason_is_news() {
+        let (state, standing) = watch::channel(Standing { since: jiff::Timestamp::UNIX_EPOCH, ..Standing::new() });
+        let (incoming, _frames) = mpsc::channel(1);
+        let counters = Arc::<Counters>::default();
+        let (outgoing, leave) = (Arc::new(Outgoing::new(Arc::clone(&counters))), watch::channel(()).1);
+        let ends = Ends { incoming, outgoing, counters, state, leave };
+        let down = |why: &str| Link::Down(Some(Trouble { code: "manager_unreachable".into(), why: why.into() }));
+        let since = || standing.borrow().since;
+        assert!(ends.stands(down("a")) && since() == jiff::Timestamp::UNIX_EPOCH);
+        assert!(!ends.stands(down("a")));
+        assert!(ends.stands(down("b")) && since() == jiff::Timestamp::UNIX_EPOCH);
+        assert!(ends.stands(Link::Up("WebSocket")) && since() > jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(standing.borrow().link, Link::Up("WebSocket"));
+    }
+}
