@@ -12,7 +12,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE};
 use system_tests::landscape::{Landscape, SOON};
-use system_tests::{ApiBetween, eventually};
+use system_tests::{ApiBetween, Disturbance, eventually};
 
 use self::writes::Cut;
 use crate::file;
@@ -36,11 +36,48 @@ async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
     faults::once_at_each_write(&cut, [&first, &second]).await;
     faults::silence(&cut, &second).await;
     faults::that_stay(&cut, [&first, &second]).await;
+    what_was_shown_counts(&cut, &second).await;
 
     let began = Instant::now();
     cut.approve(&second).await;
     without_an_api_server(&landscape, &second, began.elapsed()).await;
     two_at_once(&landscape, &first, &second).await;
+}
+
+/// Between the plan and the pins somebody puts in a policy that makes other objects of what was rendered: nobody has seen those.
+async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "late"},
+        "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": [""],
+            "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+                "[JSONPatch{op: 'add', path: '/data/theirs', value: 'nobody saw it'}]"}}]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": "late"}, "spec": {"policyName": "late"}});
+    let (before, mut first) = (cut.landscape.connector.token_bundle().unwrap(), true);
+    cut.relay.disturb(move |asked| {
+        let applying = asked.is_write() && !asked.dry_run && std::mem::take(&mut first);
+        applying.then_some(Disturbance::Late(Duration::from_secs(5)))
+    });
+    let put_in = async {
+        eventually("the permissions half to be begun", SOON, async || {
+            ensure!(cut.relay.take_seen().iter().any(|asked| asked.is_write() && !asked.dry_run), "nothing is written");
+            Ok(())
+        })
+        .await;
+        cut.landscape.control_plane.apply(&format!("{policy}\n---\n{binding}")).await.unwrap();
+    };
+    let (failed, ()) = tokio::join!(cut.try_approve(bundle), put_in);
+    let told = "error[objects_refused]: ConfigMap clickhouse-platform/";
+    assert!(failed.stderr.contains(told) && failed.stderr.contains("would not be made now as the plan showed it"), "{failed:?}");
+    assert_eq!(cut.landscape.connector.token_bundle().unwrap(), before);
+    let delete = ["delete", "mutatingadmissionpolicybinding/late", "mutatingadmissionpolicy/late"];
+    cut.landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();
+    cut.relay.disturb(|_| None);
+    eventually("the policy to be gone", SOON, async || {
+        cut.try_approve(bundle).await.ok()?;
+        Ok(())
+    })
+    .await;
 }
 
 /// The API server goes away at a moment of the approval and comes back seconds later: the approval goes through, or says what it could not reach and
