@@ -9,10 +9,12 @@ pub mod confine;
 pub mod engine;
 pub mod normalise;
 pub mod registry_access;
+pub mod registry_check;
 pub mod renderer;
 
 mod capabilities;
 mod difference;
+mod images;
 mod pull;
 
 pub use capabilities::own_crd_api_versions;
@@ -20,6 +22,6 @@ pub use confine::confined_main;
 pub use difference::Difference;
 pub use engine::{Engine, EngineError};
 pub use normalise::LeftOut;
-pub use pull::PullError;
+pub use pull::{AwsError, PullError, Who};
 pub use registry_access::{RegistryAccess, RegistryAccessError};
 pub use renderer::{ImageReport, RenderError, Rendered, Renderer};

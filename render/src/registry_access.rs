@@ -109,6 +109,11 @@ impl RegistryAccess {
         Ok(Self { credentials, ca })
     }
 
+    /// The registries that there are credentials for, `host[:port]`.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.credentials.keys().map(String::as_str)
+    }
+
     /// The credentials for a registry host (`host[:port]`).
     pub(crate) fn credentials(&self, host: &str) -> Option<&Credentials> {
         self.credentials.get(&host.to_ascii_lowercase())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use agent_api::approval::Capabilities;
 use agent_api::digest::OciDigest;
 use agent_api::manifest::{Component, Manifest};
+use agent_api::name::DnsLabel;
 use agent_api::object::RenderedObject;
 use base64::Engine as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -16,6 +17,7 @@ use crate::archive::{self, ArchiveError};
 use crate::capabilities::{self, own_crd_api_versions};
 use crate::difference::{self, Difference};
 use crate::engine::{ChartMetadata, ChartRenderer, Engine, EngineError, EngineOutput, Request};
+use crate::images::Images;
 use crate::normalise::{LeftOut, normalise};
 use crate::pull::{PullError, Registry};
 use crate::registry_access::RegistryAccess;
@@ -36,9 +38,14 @@ const CLOCK_DISTANCE: SignedDuration = SignedDuration::from_secs(4_173 * 86_400 
 pub struct Renderer {
     engine: Arc<dyn ChartRenderer>,
     access: RegistryAccess,
+    /// The last manifest's registry, with its login.
+    registry: Mutex<Option<(Place, Arc<Registry>)>>,
     /// Archives of the last manifest, verified and checked, as base64, by manifest digest.
     archives: Mutex<BTreeMap<OciDigest, Arc<str>>>,
 }
+
+/// What tells one login from another: the manifest's registry and its environment.
+type Place = (agent_api::manifest::Registry, DnsLabel);
 
 /// What a bundle became.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -116,6 +123,9 @@ pub enum RenderError {
     /// Charts that render differently each time.
     #[error("charts that render differently each time are refused; give them a fixed value:{}", list(.0))]
     Differs(Vec<Difference>),
+    /// Images that the bundle's own registry does not have.
+    #[error("the bundle's registry does not have these images of it:{}", lines(.0))]
+    ImagesMissing(Vec<String>),
     /// The registry could not say whether an image is there.
     #[error("cannot check whether image {image} exists")]
     Image {
@@ -125,6 +135,10 @@ pub enum RenderError {
         #[source]
         source: PullError,
     },
+}
+
+fn lines(images: &[String]) -> String {
+    images.iter().map(|image| format!("\n  - {image}")).collect()
 }
 
 fn list(differences: &[Difference]) -> String {
@@ -141,7 +155,7 @@ impl Renderer {
     /// A renderer over another engine.
     #[must_use]
     pub fn over(engine: Arc<dyn ChartRenderer>, access: RegistryAccess) -> Self {
-        Self { engine, access, archives: Mutex::default() }
+        Self { engine, access, registry: Mutex::default(), archives: Mutex::default() }
     }
 
     /// Name and version of the engine, as recorded in an approval.
@@ -209,35 +223,49 @@ impl Renderer {
     /// # Errors
     /// Where the registry gives no clear answer; a missing image is in the report.
     pub async fn check_images(&self, manifest: &Manifest) -> Result<ImageReport, RenderError> {
-        let registry = Registry::new(&manifest.registry, &self.access).map_err(RenderError::Registry)?;
-        let mut images: Vec<&String> = manifest.components.iter().flat_map(|component| &component.images).collect();
-        images.sort();
-        images.dedup();
-        let mut report = ImageReport::default();
-        let mut own = Vec::new();
-        for image in images {
-            match split_image(image) {
-                Some((host, repository, digest)) if host.eq_ignore_ascii_case(registry.host()) => own.push((image, repository, digest)),
-                Some(_) | None => report.unchecked.push(image.clone()),
-            }
-        }
-        report.checked = own.len();
+        let registry = self.registry(manifest).await?;
+        let Images { own, foreign } = Images::of(manifest, registry.host());
+        let checked = own.len();
         let registry = &registry;
         let checks: Vec<_> = own
             .into_iter()
-            .map(|(image, repository, digest)| async move {
-                let exists = registry.exists(&repository, &digest).await;
-                exists.map(|exists| (!exists).then(|| image.clone())).map_err(|source| RenderError::Image { image: image.clone(), source })
+            .map(|image| async move {
+                let exists = registry.exists(&image.repository, &image.digest).await;
+                let image = image.reference;
+                exists.map(|exists| (!exists).then(|| image.clone())).map_err(|source| RenderError::Image { image, source })
             })
             .collect();
-        report.missing =
+        let missing =
             stream::iter(checks).buffered(PULLS_SIDE_BY_SIDE).try_filter_map(|missing| async move { Ok(missing) }).try_collect().await?;
-        Ok(report)
+        Ok(ImageReport { checked, missing, unchecked: foreign })
+    }
+
+    /// As [`Self::check_images`], for whoever cannot go on without them.
+    ///
+    /// # Errors
+    /// As there, and [`RenderError::ImagesMissing`] with every missing image.
+    pub async fn require_images(&self, manifest: &Manifest) -> Result<ImageReport, RenderError> {
+        let report = self.check_images(manifest).await?;
+        if report.missing.is_empty() { Ok(report) } else { Err(RenderError::ImagesMissing(report.missing)) }
+    }
+
+    /// The manifest's registry; its login outlives a call.
+    async fn registry(&self, manifest: &Manifest) -> Result<Arc<Registry>, RenderError> {
+        let mut kept = self.registry.lock().await;
+        let place = (manifest.registry.clone(), manifest.environment.clone());
+        if let Some((known, registry)) = &*kept
+            && *known == place
+        {
+            return Ok(Arc::clone(registry));
+        }
+        let registry = Arc::new(Registry::new(manifest, &self.access).map_err(RenderError::Registry)?);
+        *kept = Some((place, Arc::clone(&registry)));
+        Ok(registry)
     }
 
     /// The archives of a manifest's components, in order. What the last manifest had is kept, anything older let go.
     async fn archives(&self, manifest: &Manifest) -> Result<Vec<Arc<str>>, RenderError> {
-        let registry = Registry::new(&manifest.registry, &self.access).map_err(RenderError::Registry)?;
+        let registry = self.registry(manifest).await?;
         let mut kept = self.archives.lock().await;
         let (registry, known) = (&registry, &*kept);
         // Futures are made before they are streamed: a closure over borrowed items would make the whole future not Send.
@@ -328,13 +356,4 @@ fn chart_name(component: &Component) -> String {
 /// A time far from the given one; before it where the calendar ends.
 fn far_from(time: Timestamp) -> Timestamp {
     time.checked_add(CLOCK_DISTANCE).or_else(|_| time.checked_sub(CLOCK_DISTANCE)).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
-/// Registry host, repository without a tag, digest; `None` for an image without a registry host.
-fn split_image(image: &str) -> Option<(&str, String, OciDigest)> {
-    let (name, digest) = image.split_once('@')?;
-    let (host, path) = name.split_once('/')?;
-    let last = path.rfind('/').map_or(0, |slash| slash + 1);
-    let repository = path[last..].find(':').map_or(path, |colon| &path[..last + colon]);
-    (host.contains(['.', ':']) || host == "localhost").then(|| Some((host, repository.to_owned(), digest.parse().ok()?)))?
 }

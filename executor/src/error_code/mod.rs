@@ -133,6 +133,10 @@ codes! {
     RegistryCredentials "registry_credentials" 1 "The registry does not let this program in.",
     RegistryNotFound "registry_not_found" 1 "The registry does not have a chart or image of the bundle.",
     RegistryUnreachable "registry_unreachable" 1 "The registry does not answer.",
+    RegistryPlace "registry_place" 1 "The bundle's registry does not fit its mode or its region.",
+    InstanceProfile "instance_profile" 1 "The EC2 instance profile gives no credentials.",
+    AwsCredentials "aws_credentials" 1 "This process has no AWS credentials.",
+    AwsRefused "aws_refused" 1 "AWS refuses the pull role or the login at ECR.",
     RegistryAnswer "registry_answer" 1 "The registry's answer is not what was pinned or expected.",
 
     ClusterUnauthorized "cluster_unauthorized" 1 "The API server does not accept the credential.",
@@ -155,7 +159,7 @@ pub(crate) fn index() -> String {
          | 0 | done |\n\
          | 1 | failed; the error says why |\n\
          | 2 | the command line is not understood; `platform approve --dry-run --detailed-exitcode` found something to change; \
-         `preflight` found a failure |\n\
+         `preflight` found a failure; `registry check` found something that cannot be pulled |\n\
          | 78 | the configuration or the connector's credentials have to be mended first; starting again does not help |\n\n\
          | code | exit | meaning |\n| --- | --- | --- |\n",
     );

@@ -2,7 +2,7 @@
 
 use agent_api::manifest::ManifestError;
 use executor_core::bundle::Refusals;
-use render::{EngineError, PullError, RegistryAccessError, RenderError};
+use render::{AwsError, EngineError, PullError, RegistryAccessError, RenderError};
 
 use super::{Code, Coded};
 
@@ -24,12 +24,42 @@ impl Coded for RegistryAccessError {
     }
 }
 
+impl Coded for AwsError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotEcr(_) | Self::Region { .. } | Self::NoRole => Code::RegistryPlace,
+            Self::Instance { .. } => Code::InstanceProfile,
+            Self::Ambient(_) => Code::AwsCredentials,
+            Self::AssumeRole { .. } | Self::Identity { .. } | Self::Token { .. } => Code::AwsRefused,
+            Self::Slow(_) => Code::RegistryUnreachable,
+        }
+    }
+
+    fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Instance { .. } => vec![
+                "run this on the connector's EC2 instance; the service answers there to: curl -sS -m 2 -X PUT -H \
+                 'x-aws-ec2-metadata-token-ttl-seconds: 60' http://169.254.169.254/latest/api/token"
+                    .into(),
+            ],
+            Self::Ambient(_) => vec!["see what AWS's own program finds: aws sts get-caller-identity".into()],
+            Self::AssumeRole { .. } | Self::Identity { .. } | Self::Token { .. } => {
+                vec!["see who this is and what it may pull: clicklink clctl registry check".into()]
+            }
+            Self::NotEcr(_) | Self::Region { .. } | Self::NoRole | Self::Slow(_) => Vec::new(),
+        }
+    }
+}
+
 impl Coded for PullError {
     fn code(&self) -> Code {
         match self {
-            Self::NoCredentials { .. } | Self::Unauthorized { .. } | Self::Forbidden { .. } | Self::Mode(_) => Code::RegistryCredentials,
+            Self::Aws(error) => error.code(),
+            Self::NoCredentials { .. } | Self::Unauthorized { .. } | Self::Forbidden { .. } => Code::RegistryCredentials,
             Self::NotFound { .. } => Code::RegistryNotFound,
-            Self::Client(_) | Self::Tls { .. } | Self::Transport { .. } => Code::RegistryUnreachable,
+            Self::Client(_) | Self::Tls { .. } | Self::Transport { .. } | Self::Short { .. } | Self::Busy { .. } => {
+                Code::RegistryUnreachable
+            }
             Self::Address(_)
             | Self::Status { .. }
             | Self::Challenge { .. }
@@ -42,16 +72,19 @@ impl Coded for PullError {
 
     fn hints(&self) -> Vec<String> {
         match self {
+            Self::Aws(error) => error.hints(),
             Self::NoCredentials { host, .. } => {
                 vec![format!("log in with `docker login {host}`, or name a docker config.json with --registry-config FILE")]
             }
             Self::Tls { .. } => vec!["name the registry's CA with --registry-ca-file FILE where it is a private one".into()],
-            Self::Mode(_)
-            | Self::Unauthorized { .. }
-            | Self::Forbidden { .. }
-            | Self::NotFound { .. }
+            Self::Unauthorized { .. } | Self::Forbidden { .. } => {
+                vec!["see who this is and what it may pull: clicklink clctl registry check".into()]
+            }
+            Self::NotFound { .. }
             | Self::Client(_)
             | Self::Transport { .. }
+            | Self::Short { .. }
+            | Self::Busy { .. }
             | Self::Address(_)
             | Self::Status { .. }
             | Self::Challenge { .. }
@@ -67,6 +100,7 @@ impl Coded for RenderError {
     fn code(&self) -> Code {
         match self {
             Self::Registry(source) | Self::Pull { source, .. } | Self::Image { source, .. } => source.code(),
+            Self::ImagesMissing(_) => Code::RegistryNotFound,
             Self::Archive { .. } | Self::Identity { .. } => Code::ChartRefused,
             Self::Chart { source, .. } => source.code(),
             Self::Differs(_) => Code::ChartDiffers,
@@ -77,7 +111,7 @@ impl Coded for RenderError {
         match self {
             Self::Registry(source) | Self::Pull { source, .. } | Self::Image { source, .. } => source.hints(),
             Self::Chart { source, .. } => source.hints(),
-            Self::Archive { .. } | Self::Identity { .. } | Self::Differs(_) => Vec::new(),
+            Self::ImagesMissing(_) | Self::Archive { .. } | Self::Identity { .. } | Self::Differs(_) => Vec::new(),
         }
     }
 }

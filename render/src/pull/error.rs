@@ -2,12 +2,14 @@
 
 use agent_api::digest::OciDigest;
 
+use super::aws::AwsError;
+
 /// Why something could not be pulled. `reference` is `host/repository@digest`.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// A mode that needs a log-in at ECR.
-    #[error("registry mode `{0}` needs a log-in at ECR, which this version does not do yet; `basic` and `anonymous` work")]
-    Mode(&'static str),
+    /// AWS gives no login.
+    #[error(transparent)]
+    Aws(#[from] AwsError),
     /// The HTTP client cannot be made.
     #[error("cannot prepare the connection to the registry")]
     Client(#[source] reqwest::Error),
@@ -23,22 +25,42 @@ pub enum PullError {
         host: String,
     },
     /// 401 in spite of credentials.
-    #[error("{reference}: the registry does not accept the credentials (401)")]
+    #[error("{reference}: the registry does not accept the credentials (401){said}")]
     Unauthorized {
         /// What was asked for.
         reference: String,
+        /// In the registry's words, with a colon before them; may be empty.
+        said: String,
     },
     /// 403.
-    #[error("{reference}: the registry knows the user and refuses the pull (403)")]
+    #[error("{reference}: the registry knows the user and refuses the pull (403){said}")]
     Forbidden {
         /// What was asked for.
         reference: String,
+        /// In the registry's words, with a colon before them; may be empty.
+        said: String,
     },
     /// 404.
     #[error("{reference}: the registry does not have it (404)")]
     NotFound {
         /// What was asked for.
         reference: String,
+    },
+    /// 429, again and again.
+    #[error("{reference}: the registry has too many requests of this client and asks to come later (429)")]
+    Busy {
+        /// What was asked for.
+        reference: String,
+    },
+    /// The transfer ends too early, again and again.
+    #[error("{reference}: the transfer breaks off at byte {at} of {size}")]
+    Short {
+        /// What was asked for.
+        reference: String,
+        /// What came.
+        at: u64,
+        /// Announced in the manifest.
+        size: u64,
     },
     /// Another answer that is no success.
     #[error("{reference}: the registry answers with status {status}")]
@@ -118,7 +140,7 @@ impl PullError {
     }
 }
 
-fn tls_problem(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub(super) fn tls_problem(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(tls) = error.downcast_ref::<rustls::Error>() {

@@ -5,5 +5,7 @@
 mod confinement;
 mod engine;
 mod registry;
+mod registry_faults;
+mod registry_logins;
 mod rendering;
 mod support;

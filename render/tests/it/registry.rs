@@ -11,7 +11,7 @@ use crate::support::registry::{Answer, Asked, Content, FakeRegistry};
 use crate::support::{capabilities, chart, component, manifest};
 
 /// Renders every chart to nothing.
-struct Nothing;
+pub(crate) struct Nothing;
 
 impl ChartRenderer for Nothing {
     fn version(&self) -> &str {
@@ -24,7 +24,7 @@ impl ChartRenderer for Nothing {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -34,20 +34,20 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-async fn pull(registry: &FakeRegistry, access: RegistryAccess, mode: &str, digest: &OciDigest) -> Result<(), String> {
+pub(crate) async fn pull(registry: &FakeRegistry, access: RegistryAccess, mode: &str, digest: &OciDigest) -> Result<(), String> {
     let manifest = manifest(&registry.host, mode, vec![component("c", digest, json!({}))]);
     let renderer = Renderer::over(Arc::new(Nothing), access);
     renderer.render(&manifest, &capabilities()).await.map(|_| ()).map_err(|error| chain(&error))
 }
 
-fn content() -> (Content, OciDigest) {
+pub(crate) fn content() -> (Content, OciDigest) {
     let mut content = Content::default();
     let digest = content.chart("c", chart("c", &[("templates/x.yaml", "")]));
     (content, digest)
 }
 
-const USER: Option<(&str, &str)> = Some(("user", "hunter2"));
-const BASIC: &str = "Basic dXNlcjpodW50ZXIy";
+pub(crate) const USER: Option<(&str, &str)> = Some(("user", "hunter2"));
+pub(crate) const BASIC: &str = "Basic dXNlcjpodW50ZXIy";
 
 #[tokio::test]
 async fn anonymous_basic_and_token_logins() {
@@ -115,7 +115,20 @@ async fn each_refusal_is_one_clear_error() {
     let image = images.manifest("c", "application/vnd.oci.image.config.v1+json", vec![]);
     let empty = images.manifest("c", "application/vnd.cncf.helm.config.v1+json", vec![]);
     let registry = FakeRegistry::start(move |asked| images.answer(asked)).await;
-    for (digest, expected) in [(image, "not a Helm chart: application/vnd.oci.image.config.v1+json"), (empty, "no chart layer")] {
+    for (digest, expected) in
+        [(image, "not a Helm chart: a container image (application/vnd.oci.image.config.v1+json)"), (empty, "no chart layer")]
+    {
+        let error = pull(&registry, FakeRegistry::access(&[&registry], None), "anonymous", &digest).await.unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+    for (media_type, expected) in [
+        ("application/vnd.oci.image.index.v1+json", "not a Helm chart: an index of images (application/vnd.oci.image.index.v1+json)"),
+        ("application/vnd.docker.distribution.manifest.v2+json", "not a Helm chart: a container image"),
+        ("text/html", "not a Helm chart: text/html"),
+    ] {
+        let mut other = Content::default();
+        let digest = other.raw("c", json!({"schemaVersion": 2, "mediaType": media_type, "manifests": []}).to_string().into_bytes());
+        let registry = FakeRegistry::start(move |asked| other.answer(asked)).await;
         let error = pull(&registry, FakeRegistry::access(&[&registry], None), "anonymous", &digest).await.unwrap_err();
         assert!(error.contains(expected), "{error}");
     }
@@ -124,7 +137,8 @@ async fn each_refusal_is_one_clear_error() {
     let error = pull(&registry, RegistryAccess::anonymous(), "anonymous", &digest).await.unwrap_err();
     assert!(error.contains("no trusted TLS connection"), "{error}");
     let error = pull(&registry, RegistryAccess::anonymous(), "mirror", &digest).await.unwrap_err();
-    assert!(error.contains("ECR"), "{error}");
+    assert!(error.contains("is not the host of a private ECR registry"), "{error}");
+    assert_eq!(registry.asked().len(), 0, "an AWS login went to a host that is not AWS's");
 }
 
 #[tokio::test]
@@ -147,7 +161,11 @@ async fn credentials_do_not_follow_a_redirect() {
     assert_eq!(elsewhere.asked().len(), 1);
     assert_eq!(elsewhere.asked()[0].authorization, None);
 
-    for (location, expected) in [("http://localhost:1/x?s3cret", "without TLS"), ("/same", "once too often")] {
+    for (location, expected) in [
+        ("http://localhost:1/x?s3cret", "without TLS"),
+        ("/same", "once too often"),
+        ("https://u:s3cret@localhost:1/x", "with a user in it"),
+    ] {
         let registry = FakeRegistry::start(move |_| Answer::status(302).header("Location", location)).await;
         let error = pull(&registry, FakeRegistry::access(&[&registry], USER), "basic", &digest).await.unwrap_err();
         assert!(error.contains(expected) && !error.contains("s3cret"), "{error}");
@@ -169,6 +187,8 @@ async fn images_of_the_own_registry_are_looked_for() {
     let report = renderer.check_images(&manifest).await.unwrap();
     assert_eq!((report.checked, report.missing, report.unchecked), (2, vec![missing], vec![foreign]));
     assert!(registry.asked().iter().all(|asked| asked.line.starts_with("HEAD ")));
+    let error = renderer.require_images(&manifest).await.unwrap_err().to_string();
+    assert!(error.ends_with(&format!("\n  - {}/charts/app@{absent}", registry.host)), "{error}");
 
     let broken = FakeRegistry::start(|_| Answer::status(500)).await;
     let renderer = Renderer::over(Arc::new(Nothing), FakeRegistry::access(&[&broken], None));

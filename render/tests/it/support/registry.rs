@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 pub(crate) struct Asked {
     pub(crate) line: String,
     pub(crate) authorization: Option<String>,
+    pub(crate) range: Option<String>,
 }
 
 impl Asked {
@@ -31,15 +32,27 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
+    /// How much of the body is sent before the connection ends; all of it where it is `None`.
+    pub(crate) cut: Option<usize>,
 }
 
 impl Answer {
     pub(crate) fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
+        Self { status, headers: Vec::new(), body: Vec::new(), cut: None }
     }
 
     pub(crate) fn body(body: Vec<u8>) -> Self {
-        Self { status: 200, headers: Vec::new(), body }
+        Self { status: 200, headers: Vec::new(), body, cut: None }
+    }
+
+    /// As a registry explains a refusal.
+    pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Self {
+        let body = json!({"errors": [{"code": code, "message": message}]}).to_string().into_bytes();
+        Self { status, ..Self::body(body) }
+    }
+
+    pub(crate) fn cut_after(self, bytes: usize) -> Self {
+        Self { cut: Some(bytes), ..self }
     }
 
     pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -102,7 +115,7 @@ async fn serve(
         tokio::spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
             let mut lines = BufReader::new(stream);
-            let (mut head, mut authorization) = (String::new(), None);
+            let (mut head, mut authorization, mut range) = (String::new(), None, None);
             lines.read_line(&mut head).await.unwrap();
             loop {
                 let mut line = String::new();
@@ -110,13 +123,14 @@ async fn serve(
                 if line.trim().is_empty() {
                     break;
                 }
-                if let Some((name, value)) = line.split_once(':')
-                    && name.eq_ignore_ascii_case("authorization")
-                {
-                    authorization = Some(value.trim().to_owned());
+                let Some((name, value)) = line.split_once(':') else { continue };
+                match name.to_ascii_lowercase().as_str() {
+                    "authorization" => authorization = Some(value.trim().to_owned()),
+                    "range" => range = Some(value.trim().to_owned()),
+                    _ => {}
                 }
             }
-            let request = Asked { line: head.trim().to_owned(), authorization };
+            let request = Asked { line: head.trim().to_owned(), authorization, range };
             asked.lock().unwrap().push(request.clone());
             let answer = answer(&request);
             let mut out = format!("HTTP/1.1 {} X\r\nContent-Length: {}\r\nConnection: close\r\n", answer.status, answer.body.len());
@@ -126,7 +140,7 @@ async fn serve(
             out.push_str("\r\n");
             let mut bytes = out.into_bytes();
             if !request.line.starts_with("HEAD") {
-                bytes.extend_from_slice(&answer.body);
+                bytes.extend_from_slice(&answer.body[..answer.cut.unwrap_or(answer.body.len())]);
             }
             let mut stream = lines.into_inner();
             let _ = stream.write_all(&bytes).await;
@@ -153,7 +167,11 @@ impl Content {
     pub(crate) fn manifest(&mut self, name: &str, config: &str, layers: Vec<serde_json::Value>) -> OciDigest {
         let manifest = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "config": {"mediaType": config, "digest": OciDigest::of(b"{}").to_string(), "size": 2}, "layers": layers});
-        let bytes = manifest.to_string().into_bytes();
+        self.raw(name, manifest.to_string().into_bytes())
+    }
+
+    /// Adds anything as a manifest.
+    pub(crate) fn raw(&mut self, name: &str, bytes: Vec<u8>) -> OciDigest {
         let digest = OciDigest::of(&bytes);
         self.0.insert(format!("/v2/charts/{name}/manifests/{digest}"), bytes);
         digest

@@ -1,0 +1,156 @@
+//! Credentials of the EC2 instance profile, by version 2 of the instance metadata service (IMDSv2).
+//!
+//! Written out rather than taken from the AWS libraries: theirs read their address and more from the environment and from profiles,
+//! and nothing of a workstation may stand in for the instance profile.
+
+use std::time::Duration;
+
+use agent_api::secret::Secret;
+use aws_sdk_sts::config::Credentials;
+use jiff::Timestamp;
+use reqwest::header::HeaderValue;
+use reqwest::{Client, RequestBuilder, StatusCode};
+use serde::Deserialize;
+
+use super::error::AwsError;
+
+/// The service's address on every instance.
+const ENDPOINT: &str = "http://169.254.169.254";
+/// How long one request may take: the service is on the machine itself.
+const LIMIT: Duration = Duration::from_secs(1);
+/// How often one request is sent where nothing answers.
+const ATTEMPTS: usize = 2;
+/// Life of the session token, in seconds: it serves two requests.
+const TOKEN_TTL: &str = "60";
+/// Largest answer that is read: 64 KiB.
+const MAX_ANSWER: usize = 64 << 10;
+
+const TOKEN_STEP: &str = "session token (PUT /latest/api/token)";
+const ROLE_STEP: &str = "name of the instance profile's role";
+const CREDENTIALS_STEP: &str = "credentials of the instance profile's role";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    code: String,
+    #[serde(default)]
+    access_key_id: String,
+    secret_access_key: Option<Secret>,
+    token: Option<Secret>,
+    expiration: Option<Timestamp>,
+}
+
+/// The instance profile's credentials and the name of its role.
+pub(super) async fn credentials(http: &Client) -> Result<(Credentials, String), AwsError> {
+    let wrong = |step, problem: String| AwsError::Instance { step, problem };
+    let ask = http.put(format!("{ENDPOINT}/latest/api/token")).header("x-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL);
+    let token = Secret::new(send(&ask, TOKEN_STEP).await?);
+    let mut token = HeaderValue::from_str(token.expose().trim()).map_err(|_| wrong(TOKEN_STEP, "what came is no token".into()))?;
+    token.set_sensitive(true);
+    let get = |path: &str| {
+        http.get(format!("{ENDPOINT}/latest/meta-data/iam/security-credentials/{path}")).header("x-aws-ec2-metadata-token", &token)
+    };
+
+    let roles = send(&get(""), ROLE_STEP).await?;
+    let role = roles.lines().next().unwrap_or_default().trim();
+    if role.is_empty() || !role.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte)) {
+        return Err(wrong(ROLE_STEP, "the instance has no instance profile".into()));
+    }
+    let text = Secret::new(send(&get(role), CREDENTIALS_STEP).await?);
+    // The parser's message could quote what it read.
+    let answer: Answer = serde_json::from_str(text.expose()).map_err(|_| wrong(CREDENTIALS_STEP, "the answer is not understood".into()))?;
+    read(answer, Timestamp::now()).map(|credentials| (credentials, role.to_owned())).map_err(|problem| wrong(CREDENTIALS_STEP, problem))
+}
+
+fn read(answer: Answer, now: Timestamp) -> Result<Credentials, String> {
+    if answer.code != "Success" {
+        return Err(format!("the answer says {:.100}", answer.code.escape_debug()));
+    }
+    let (Some(secret), Some(token), Some(expiry), false) =
+        (answer.secret_access_key, answer.token, answer.expiration, answer.access_key_id.is_empty())
+    else {
+        return Err("the answer is not understood".into());
+    };
+    if expiry <= now {
+        return Err(format!("they are stale: they ended at {expiry}"));
+    }
+    let mut credentials = Credentials::builder()
+        .access_key_id(answer.access_key_id)
+        .secret_access_key(secret.expose())
+        .session_token(token.expose())
+        .provider_name("instance profile");
+    credentials.set_expiry(Some(expiry.into()));
+    Ok(credentials.build())
+}
+
+/// The text of an answer with status 200.
+async fn send(ask: &RequestBuilder, step: &'static str) -> Result<String, AwsError> {
+    let wrong = |problem: String| AwsError::Instance { step, problem };
+    let mut last = String::new();
+    for _ in 0..ATTEMPTS {
+        let Some(ask) = ask.try_clone() else { break };
+        match tokio::time::timeout(LIMIT, answer(ask)).await {
+            Ok(Ok((StatusCode::OK, text))) => return Ok(text),
+            Ok(Ok((status, _))) if status.is_server_error() => last = format!("it answers with status {}", status.as_u16()),
+            Ok(Ok((status, _))) => return Err(wrong(refused(status))),
+            Ok(Err(problem)) => last = problem,
+            Err(_) => last = format!("no answer within {}s", LIMIT.as_secs()),
+        }
+    }
+    Err(wrong(last))
+}
+
+fn refused(status: StatusCode) -> String {
+    match status {
+        StatusCode::FORBIDDEN => "it is turned off for this instance (403)".into(),
+        StatusCode::UNAUTHORIZED => "it does not take its own session token (401)".into(),
+        StatusCode::NOT_FOUND => "the instance has no instance profile (404)".into(),
+        status => format!("it answers with status {}", status.as_u16()),
+    }
+}
+
+async fn answer(ask: RequestBuilder) -> Result<(StatusCode, String), String> {
+    let unanswered = |error: reqwest::Error| {
+        let (timeout, connect) = (error.is_timeout(), error.is_connect());
+        match (timeout, connect) {
+            (true, _) => "no answer in time".to_owned(),
+            (false, true) => "no connection".to_owned(),
+            (false, false) => "the answer breaks off".to_owned(),
+        }
+    };
+    let mut answer = ask.send().await.map_err(unanswered)?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(unanswered)? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > MAX_ANSWER {
+            return Err("the answer is too long".to_owned());
+        }
+    }
+    String::from_utf8(bytes).map(|text| (answer.status(), text)).map_err(|_| "the answer is no text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_taken_only_whole_and_alive() {
+        let now: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let result = read(serde_json::from_str(text).unwrap(), now);
+            match (result, expected) {
+                (Ok(found), Ok(key)) => assert_eq!(found.access_key_id(), key),
+                (Err(problem), Err(part)) => assert!(problem.contains(part) && !problem.contains("hunter2"), "{problem}"),
+                (result, expected) => panic!("{text}: {result:?}, expected {expected:?}"),
+            }
+        };
+        let whole = |expiry: &str| {
+            format!(r#"{{"Code":"Success","AccessKeyId":"ASIA1","SecretAccessKey":"hunter2","Token":"t","Expiration":"{expiry}"}}"#)
+        };
+        check(&whole("2026-11-30T16:00:00Z"), Ok("ASIA1"));
+        check(&whole("2026-11-30T10:00:00Z"), Err("stale"));
+        check(&whole("2026-11-30T16:00:00Z").replace("ASIA1", ""), Err("not understood"));
+        check(r#"{"Code":"Success","AccessKeyId":"ASIA1","SecretAccessKey":"hunter2"}"#, Err("not understood"));
+        check(r#"{"Code":"AssumeRoleUnauthorizedAccess"}"#, Err("AssumeRoleUnauthorizedAccess"));
+    }
+}
