@@ -12,6 +12,7 @@ mod output;
 mod platform;
 mod preflight;
 mod question;
+mod registry;
 mod server;
 mod status;
 mod ttl;
@@ -35,6 +36,9 @@ pub(crate) enum Clctl {
     /// Approve platform updates.
     #[command(subcommand)]
     Platform(platform::Platform),
+    /// See what this machine may pull.
+    #[command(subcommand)]
+    Registry(registry::Registry),
     /// Give the executor access to the cluster.
     #[command(subcommand)]
     Executor(executor::Executor),
@@ -51,6 +55,7 @@ impl Clctl {
             Self::Status(status) => status.run().await,
             Self::Commands(commands) => commands.run().await,
             Self::Platform(platform) => platform.run().await,
+            Self::Registry(registry) => registry.run().await,
             Self::Executor(executor) => executor.run().await,
             Self::Completion(completion) => completion.run(),
         }

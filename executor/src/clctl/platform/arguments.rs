@@ -34,7 +34,7 @@ impl Person {
 
 /// Where the connector is, and its token bundle.
 #[derive(Args)]
-pub(super) struct Place {
+pub(in crate::clctl) struct Place {
     /// The executor's access folder.
     #[arg(long, value_name = "DIR", default_value = ACCESS_DIR, env = "CLCTL_EXECUTOR_OUTPUT_DIR")]
     output_dir: PathBuf,
@@ -60,7 +60,7 @@ impl Place {
     }
 
     /// Where the staged bundle is read.
-    pub(super) fn source(&self, bundle: Option<&Path>, endpoint: Option<&str>) -> Source {
+    pub(in crate::clctl) fn source(&self, bundle: Option<&Path>, endpoint: Option<&str>) -> Source {
         match (bundle, endpoint, &self.secret_namespace) {
             (Some(file), _, _) => Source::File(file.to_owned()),
             (None, None, None) => Source::Staged(self.output_dir.clone()),

@@ -1,8 +1,8 @@
 //! `clctl platform`: the person's side of platform updates.
 
 mod approve;
-mod arguments;
-mod pending;
+pub(super) mod arguments;
+pub(super) mod pending;
 mod record;
 mod removal;
 mod reset;

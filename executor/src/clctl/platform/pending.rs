@@ -18,7 +18,7 @@ use crate::terminal::chain;
 
 /// Where the bundle comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Source {
+pub(in crate::clctl) enum Source {
     /// The manifest's bytes, handed over out of band.
     File(PathBuf),
     /// The same, or a copy of the staged document.
@@ -36,7 +36,7 @@ pub(super) enum Source {
 
 /// Why there is no bundle.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum PendingError {
+pub(in crate::clctl) enum PendingError {
     /// Nothing is staged.
     #[error("no platform bundle is staged{0}")]
     NothingStaged(String),
@@ -114,15 +114,15 @@ impl Coded for PendingError {
 
 /// A bundle, and what its staging tells.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) bundle: Bundle,
+pub(in crate::clctl) struct Pending {
+    pub(in crate::clctl) bundle: Bundle,
     /// The cluster that the executor that staged it manages.
     pub(super) cluster_uid: Option<String>,
     pub(super) received_at: Option<jiff::Timestamp>,
 }
 
 /// Takes the bundle.
-pub(super) async fn take(source: &Source) -> Result<Pending, PendingError> {
+pub(in crate::clctl) async fn take(source: &Source) -> Result<Pending, PendingError> {
     let document = match source {
         Source::File(path) => return from_file(path),
         Source::Either(path) => return from_either(path),

@@ -1,29 +1,30 @@
-//! The registry: credentials readable, and, where a bundle is pending, its registry reachable.
+//! The registry: credentials readable, and, where a bundle is pending, a login at its registry that is let in.
 
-use std::time::Duration;
-
-use agent_api::manifest::{Bundle, RegistryMode};
+use agent_api::manifest::Bundle;
 use agent_api::pending::{MAX_BYTES, PendingBundle};
 use render::RegistryAccess;
+use render::registry_check::check_login;
 
 use super::finding::Findings;
 use crate::config::Config;
+use crate::error_code::Coded as _;
 use crate::terminal::chain;
-
-/// How long a connection may take to stand.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) async fn check(config: &Config, findings: &mut Findings) {
     let registry = &config.registry;
-    match (RegistryAccess::load(registry.credentials_file.as_deref(), registry.ca_file.as_deref()), &registry.credentials_file) {
-        (Ok(_), Some(path)) => findings.pass(format!("credentials of {} are readable", path.display())),
-        (Ok(_), None) => findings.pass("no credentials are configured: registries that need none can be used"),
-        (Err(error), _) => {
+    let loaded = RegistryAccess::load(registry.credentials_file.as_deref(), registry.ca_file.as_deref());
+    let access = match loaded {
+        Ok(access) => access,
+        Err(error) => {
             return findings.fail(chain(&error), "mend registry.credentials_file and registry.ca_file, readable for the executor's user");
         }
+    };
+    match &registry.credentials_file {
+        Some(path) => findings.pass(format!("credentials of {} are readable", path.display())),
+        None => findings.pass("no credentials are configured: registries that need none, and ECR, can be used"),
     }
     match pending(config) {
-        Ok(Some(bundle)) => reachable(config, &bundle, findings).await,
+        Ok(Some(bundle)) => login(&access, &bundle, findings).await,
         Ok(None) => findings.skip("no bundle is pending: its registry is not known yet"),
         Err(problem) => findings.warn(problem, "the executor writes the file anew at its next start"),
     }
@@ -43,27 +44,14 @@ fn pending(config: &Config) -> Result<Option<Bundle>, String> {
     Bundle::parse(document.manifest).map(Some).map_err(|error| told(chain(&error)))
 }
 
-/// `/v2/` answers 200, or 401 where a log-in is wanted: either way the registry is there, and its certificate is trusted.
-async fn reachable(config: &Config, bundle: &Bundle, findings: &mut Findings) {
-    let registry = &bundle.manifest().registry;
-    let host = registry.chart_base.trim_start_matches("oci://").split('/').next().unwrap_or_default();
-    if matches!(registry.mode, RegistryMode::Direct | RegistryMode::Mirror) {
-        return findings.skip(format!("{host}: the log-in at ECR is not checked"));
-    }
-    let mut builder = reqwest::Client::builder().https_only(true).redirect(reqwest::redirect::Policy::none());
-    if let Some(ca) = config.registry.ca_file.as_ref().and_then(|path| std::fs::read(path).ok()) {
-        builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&ca).unwrap_or_default());
-    }
-    let http = match builder.connect_timeout(CONNECT_TIMEOUT).build() {
-        Ok(http) => http,
-        Err(error) => return findings.fail(chain(&error), "mend registry.ca_file"),
-    };
-    match http.head(format!("https://{host}/v2/")).send().await.map(|answer| answer.status().as_u16()) {
-        Ok(200 | 401) => findings.pass(format!("{host} answers")),
-        Ok(status) => findings.warn(format!("{host} answers with status {status}"), "see that this is an OCI registry"),
-        Err(error) => findings.fail(
-            format!("{host}: {}", chain(&error.without_url())),
-            "let this machine reach the registry; where a private CA signed its certificate it belongs into registry.ca_file",
-        ),
+async fn login(access: &RegistryAccess, bundle: &Bundle, findings: &mut Findings) {
+    let base = &bundle.manifest().registry.chart_base;
+    match check_login(bundle.manifest(), access).await {
+        Ok(who) => findings.pass(format!("{base} lets in {}", who.name.as_deref().unwrap_or("everybody"))),
+        Err(error) => {
+            let hint = error.hints().into_iter().next();
+            let fix = hint.unwrap_or_else(|| "let this machine reach the registry; a private CA belongs into registry.ca_file".into());
+            findings.fail(chain(&error), fix);
+        }
     }
 }
