@@ -8,6 +8,7 @@
 
 mod api_between;
 mod applied;
+pub mod aws;
 mod binaries;
 pub mod bundle;
 mod control_plane;

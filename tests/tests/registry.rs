@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::time::Duration;
+
+use serde_json::Value;
 use system_tests::bundle::{self, Edition};
-use system_tests::{Registry, TempFolder};
+use system_tests::{Finished, Registry, TempFolder, binaries};
 
 /// `helm template` of a chart in the registry by digest, with values.
 async fn render(registry: &Registry, component: &bundle::Component) -> String {
@@ -74,4 +77,45 @@ async fn a_tag_moves_and_a_falsified_manifest_is_served() {
     registry.stop().await.unwrap();
     registry.restart().await.unwrap();
     registry.helm_on_registry(["show", "chart", &moved.pinned()]).await.unwrap().ok().unwrap();
+}
+
+/// `clctl registry check` of a manifest, with a docker config.
+async fn check(registry: &Registry, manifest: &Value, docker_config: &std::path::Path) -> Finished {
+    let home = TempFolder::new("check").unwrap();
+    let bundle = home.write("bundle.json", manifest.to_string()).unwrap();
+    let ca = home.write("ca.pem", registry.ca()).unwrap();
+    let program = binaries().clicklink("check").only_given_env().env("HOME", home.path());
+    let program = program.args(["clctl", "registry", "check", "-o", "json", "--bundle"]).arg(bundle);
+    let program = program.arg("--registry-config").arg(docker_config).arg("--registry-ca-file").arg(ca);
+    program.run(&home, Duration::from_secs(60)).await.unwrap()
+}
+
+/// `kind outcome` of each item that is not there.
+fn not_there(checked: &Finished) -> Vec<String> {
+    let report: Value = serde_json::from_str(&checked.stdout).unwrap_or_else(|error| panic!("{error}: {}", checked.stderr));
+    let items = report["registries"][0]["items"].as_array().unwrap().clone();
+    assert!(items.len() > 3, "{report:#}");
+    let failed = items.iter().filter(|item| item["outcome"] != "ok");
+    failed.map(|item| format!("{} {}", item["kind"].as_str().unwrap(), item["outcome"].as_str().unwrap())).collect()
+}
+
+#[tokio::test]
+async fn a_check_tells_what_of_a_bundle_may_be_pulled() {
+    let registry = Registry::start().await;
+    let first = bundle::push(&registry, Edition::First).await.unwrap();
+    let manifest = first.manifest("env-test", "2026-11-30T10:00:00Z");
+    let all = check(&registry, &manifest, registry.docker_config()).await;
+    assert_eq!((all.code(), not_there(&all)), (Some(0), vec![]), "{}", all.stdout);
+    let report: Value = serde_json::from_str(&all.stdout).unwrap();
+    assert_eq!(report["registries"][0]["identity"]["name"], Registry::USER);
+
+    registry.lose(&first.components[0].chart.digest).unwrap();
+    let (_, lost) = first.components[1].images[0].split_once('@').unwrap();
+    registry.lose(lost).unwrap();
+    let some = check(&registry, &manifest, registry.docker_config()).await;
+    assert_eq!((some.code(), not_there(&some)), (Some(2), vec!["chart missing".to_owned(), "image missing".to_owned()]), "{}", some.stdout);
+
+    let wrong = check(&registry, &manifest, &registry.wrong_docker_config().unwrap()).await;
+    assert_eq!(wrong.code(), Some(1), "{}", wrong.stdout);
+    assert!(wrong.stderr.contains("error[registry_credentials]") && wrong.stderr.contains("(401)"), "{}", wrong.stderr);
 }

@@ -35,7 +35,7 @@ impl Refusal {
         let read = arriving.take(answer).await;
         let explanation = read.ok().and_then(|()| serde_json::from_slice::<Explanation>(&arriving.unverified()).ok());
         let first = explanation.and_then(|explanation| explanation.errors.into_iter().next());
-        let said = first.map_or_else(String::new, |problem| problem.message.escape_debug().to_string().chars().take(MAX_TOLD).collect());
+        let said = first.map_or_else(String::new, |problem| problem.message.chars().flat_map(shown).take(MAX_TOLD).collect());
         Self { said }
     }
 
@@ -53,6 +53,14 @@ impl Refusal {
             StatusCode::FORBIDDEN => PullError::Forbidden { reference, said },
             status => PullError::Status { reference, status: status.as_u16() },
         }
+    }
+}
+
+/// A character as it is, or escaped where it could not be seen.
+fn shown(character: char) -> Vec<char> {
+    match character {
+        '"' | '\'' | '\\' => vec![character],
+        other => other.escape_debug().collect(),
     }
 }
 

@@ -125,15 +125,18 @@ impl Ecr {
     /// A token of the registry.
     pub(super) async fn token(&self, obtained: &Obtained) -> Result<EcrToken, AwsError> {
         let wrong = |problem: String| AwsError::Token { region: self.place.region.clone(), source_name: obtained.source.clone(), problem };
-        let config = aws_sdk_ecr::Config::builder()
+        let mut config = aws_sdk_ecr::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new(self.place.region.clone()))
-            .use_fips(self.place.fips)
             .use_dual_stack(self.place.dual_stack)
             .credentials_provider(obtained.credentials.clone())
             .http_client(self.http.clone())
             .retry_config(retries())
             .timeout_config(limits());
+        config = match self.place.fips_api() {
+            Some(api) => config.endpoint_url(api),
+            None => config.use_fips(self.place.fips),
+        };
         let answer = aws_sdk_ecr::Client::from_conf(config.build()).get_authorization_token().send().await;
         let answer = answer.map_err(|error| wrong(told(error)))?;
         let given = answer.authorization_data.unwrap_or_default().into_iter().next();

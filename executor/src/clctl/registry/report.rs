@@ -129,7 +129,7 @@ impl Registry {
                 let name = identity.name.as_deref().unwrap_or("nobody");
                 lines.push(format!("Identity: {name} (from {})", identity.source));
                 let ends = identity.ends.map_or_else(
-                    || "not known before".to_owned(),
+                    || "not stated".to_owned(),
                     |ends| format!("{ends} (in {})", age::short(ends.duration_since(now).as_secs().max(0))),
                 );
                 lines.push(format!("Login ends: {ends}"));

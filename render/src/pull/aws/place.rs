@@ -28,6 +28,8 @@ pub(crate) struct EcrPlace {
     pub(crate) fips: bool,
     /// Whether its endpoints are those with IPv6 addresses too.
     pub(crate) dual_stack: bool,
+    /// What the names of its endpoints end in, e.g. `amazonaws.com`.
+    domain: &'static str,
 }
 
 impl EcrPlace {
@@ -56,8 +58,15 @@ impl EcrPlace {
         forms.into_iter().find_map(|(prefix, fips, dual_stack, domains)| {
             let (region, domain) = rest.strip_prefix(prefix)?.split_once('.')?;
             let plain = !region.is_empty() && region.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-            (plain && domains.contains(&domain)).then(|| Self { region: region.to_owned(), fips, dual_stack })
+            let domain = domains.iter().find(|known| **known == domain)?;
+            plain.then(|| Self { region: region.to_owned(), fips, dual_stack, domain })
         })
+    }
+
+    /// Where ECR's validated API is by AWS's documentation, `ecr-fips.<region>.amazonaws.com`. The AWS library makes it `api.ecr-fips.…`,
+    /// which is documented nowhere. `None` where the library is right.
+    pub(super) fn fips_api(&self) -> Option<String> {
+        (self.fips && !self.dual_stack).then(|| format!("https://ecr-fips.{}.{}", self.region, self.domain))
     }
 }
 
@@ -93,7 +102,7 @@ mod tests {
             ("registry.example:5000", None),
         ] {
             let found = EcrPlace::of(host, None).ok();
-            let expected = expected.map(|(region, fips, dual_stack)| EcrPlace { region: region.to_owned(), fips, dual_stack });
+            let found = found.as_ref().map(|place| (place.region.as_str(), place.fips, place.dual_stack));
             assert_eq!(found, expected, "{host}");
         }
     }
