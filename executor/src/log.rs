@@ -64,13 +64,19 @@ fn under_journald() -> bool {
 }
 
 /// A level, or a filter in the form of tracing's `EnvFilter`. One word has to be a level: a misspelt one would be taken for a module's
-/// name, and the log would be silent.
+/// name, and the log would be silent. The AWS libraries log nothing below `info`: at `trace` they write whole answers, with credentials.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter, String> {
     let one_word = !text.contains(['=', ',', '[']);
     if one_word && !LEVELS.contains(&text.to_ascii_lowercase().as_str()) {
         return Err(format!("`{text}` is none of {}", LEVELS.join(", ")));
     }
-    EnvFilter::try_new(text).map_err(|error| format!("`{text}`: {error}"))
+    if text.contains("aws_") {
+        return Err(format!("`{text}`: what the AWS libraries log may hold credentials"));
+    }
+    let refused = |error: &dyn std::fmt::Display| format!("`{text}`: {error}");
+    let filter = EnvFilter::try_new(text).map_err(|error| refused(&error))?;
+    // A directive's target is a prefix.
+    Ok(filter.add_directive("aws_=info".parse().map_err(|error| refused(&error))?))
 }
 
 #[cfg(test)]
@@ -82,8 +88,35 @@ mod tests {
         for good in ["info", "DEBUG", "info,clicklink::channel=trace", "off"] {
             assert!(filter(good).is_ok(), "{good}");
         }
-        for bad in ["inof", "", "info,clicklink=loud"] {
+        for bad in ["inof", "", "info,clicklink=loud", "info,aws_smithy_runtime=trace"] {
             assert!(filter(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_the_aws_libraries_trace_is_never_written() {
+        #[derive(Clone, Default)]
+        struct Written(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+        impl std::io::Write for Written {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        for level in ["trace", "trace,hyper=debug"] {
+            let written = Written::default();
+            let writer = written.clone();
+            let subscriber = tracing_subscriber::fmt().with_env_filter(filter(level).unwrap()).with_writer(move || writer.clone()).finish();
+            tracing::subscriber::with_default(subscriber, || {
+                tracing::trace!(target: "aws_smithy_runtime::client::orchestrator", "hunter2");
+                tracing::debug!(target: "aws_sigv4::http_request", "hunter2");
+                tracing::trace!(target: "clicklink", "told");
+            });
+            let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+            assert!(text.contains("told") && !text.contains("hunter2"), "{level}: {text}");
         }
     }
 }

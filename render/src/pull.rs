@@ -195,7 +195,10 @@ impl Registry {
                 authorization = None;
                 forgotten = true;
             } else {
-                return Err(refusal.into_error(status, ask.reference));
+                return Err(match &self.logins.login {
+                    Login::Anonymous => self.logins.no_credentials(ask.reference),
+                    Login::Password(_) | Login::Ecr(_) => refusal.into_error(status, ask.reference),
+                });
             }
         }
     }

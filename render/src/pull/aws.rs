@@ -28,10 +28,10 @@ use http::Http;
 use place::EcrPlace;
 
 /// How long the whole login may take.
-const LOGIN_LIMIT: Duration = Duration::from_secs(20);
+const LOGIN_LIMIT: Duration = Duration::from_secs(15);
 /// How long one try at a service may take, and all of them.
-const ATTEMPT_LIMIT: Duration = Duration::from_secs(4);
-const OPERATION_LIMIT: Duration = Duration::from_secs(9);
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(3);
+const OPERATION_LIMIT: Duration = Duration::from_secs(7);
 /// Tries at a service.
 const ATTEMPTS: u32 = 2;
 /// Longest name of a role's session.
@@ -54,10 +54,10 @@ enum Source {
 }
 
 /// Credentials, and where they are from.
-pub(super) struct Obtained {
+struct Obtained {
     credentials: Credentials,
     /// E.g. `environment`, or `role ARN by instance profile NAME`.
-    pub(super) source: String,
+    source: String,
 }
 
 /// What the registry takes, and until when.
@@ -86,8 +86,19 @@ impl Ecr {
         tokio::time::timeout(LOGIN_LIMIT, steps).await.unwrap_or(Err(AwsError::Slow(LOGIN_LIMIT)))
     }
 
+    /// As [`Self::log_in`], with the name of whose credentials these are, and where they are from.
+    pub(super) async fn introduce(&self) -> Result<(EcrToken, String, String), AwsError> {
+        let steps = async {
+            let obtained = self.credentials().await?;
+            // A network may let pass what a login needs and not this.
+            let name = self.identity(&obtained).await.unwrap_or_else(|error| format!("unknown: {error}"));
+            Ok((self.token(&obtained).await?, name, obtained.source))
+        };
+        tokio::time::timeout(LOGIN_LIMIT, steps).await.unwrap_or(Err(AwsError::Slow(LOGIN_LIMIT)))
+    }
+
     /// The credentials that ECR is asked with.
-    pub(super) async fn credentials(&self) -> Result<Obtained, AwsError> {
+    async fn credentials(&self) -> Result<Obtained, AwsError> {
         match &self.source {
             Source::Instance { role } => {
                 let (profile, name) = instance::credentials(&self.http.local).await?;
@@ -116,14 +127,14 @@ impl Ecr {
     }
 
     /// The ARN of whom these credentials belong to.
-    pub(super) async fn identity(&self, obtained: &Obtained) -> Result<String, AwsError> {
+    async fn identity(&self, obtained: &Obtained) -> Result<String, AwsError> {
         let wrong = |problem| AwsError::Identity { region: self.place.region.clone(), problem };
         let answer = self.sts(obtained.credentials.clone()).get_caller_identity().send().await.map_err(|error| wrong(told(error)))?;
         answer.arn.ok_or_else(|| wrong("the answer holds no ARN".into()))
     }
 
     /// A token of the registry.
-    pub(super) async fn token(&self, obtained: &Obtained) -> Result<EcrToken, AwsError> {
+    async fn token(&self, obtained: &Obtained) -> Result<EcrToken, AwsError> {
         let wrong = |problem: String| AwsError::Token { region: self.place.region.clone(), source_name: obtained.source.clone(), problem };
         let mut config = aws_sdk_ecr::Config::builder()
             .behavior_version(BehaviorVersion::latest())

@@ -148,7 +148,8 @@ impl Logins {
         }
     }
 
-    fn no_credentials(&self, reference: &str) -> PullError {
+    /// For whoever is asked for a user and has none.
+    pub(super) fn no_credentials(&self, reference: &str) -> PullError {
         PullError::NoCredentials { host: self.host.clone(), reference: reference.to_owned() }
     }
 

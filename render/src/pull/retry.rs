@@ -16,9 +16,10 @@ pub(super) fn passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504)
 }
 
-/// Whether a request that got no answer may get one in a moment. A certificate does not change by asking again.
+/// Whether a request that got no answer may get one in a moment. A certificate does not change by asking again, and where nothing answered
+/// within the limit a person has waited long enough.
 pub(super) fn passing_error(error: &reqwest::Error) -> bool {
-    !error.is_builder() && super::error::tls_problem(error).is_none()
+    !error.is_builder() && !error.is_timeout() && super::error::tls_problem(error).is_none()
 }
 
 /// The pause: ours, or the longer one that the registry asks for.

@@ -25,12 +25,10 @@ impl Registry {
                 Ok(Who { name: Some(credentials.user.clone()), source: "docker config.json".into(), ends: None })
             }
             Login::Ecr(ecr) => {
-                let obtained = ecr.credentials().await?;
-                let name = ecr.identity(&obtained).await?;
-                let token = ecr.token(&obtained).await?;
+                let (token, name, source) = ecr.introduce().await?;
                 let ends = Some(token.ends);
                 self.logins.keep(token).await;
-                Ok(Who { name: Some(name), source: obtained.source, ends })
+                Ok(Who { name: Some(name), source, ends })
             }
         }
     }

@@ -19,7 +19,7 @@ async fn pulled(registry: &FakeRegistry, digest: &OciDigest) -> Result<(), Strin
 
 #[tokio::test]
 async fn what_passes_is_waited_for_and_what_stays_is_told() {
-    for (status, expected) in [(429, "asks to come later (429)"), (503, "status 503"), (500, "status 500")] {
+    let cases = [(429, "asks to come later (429)"), (503, "status 503"), (500, "status 500")].map(|(status, expected)| async move {
         let (all, digest) = content();
         let fault = Answer::status(status).header("Retry-After", "0");
         let registry = FakeRegistry::start(after(2, fault.clone(), all.clone())).await;
@@ -30,7 +30,8 @@ async fn what_passes_is_waited_for_and_what_stays_is_told() {
         let error = pulled(&registry, &digest).await.unwrap_err();
         assert!(error.contains(expected), "{error}");
         assert_eq!(registry.asked().len(), 4, "{status}");
-    }
+    });
+    futures::future::join_all(cases).await;
     let (all, digest) = content();
     let registry = FakeRegistry::start(after(usize::MAX, Answer::status(501), all)).await;
     pulled(&registry, &digest).await.unwrap_err();

@@ -136,6 +136,11 @@ async fn a_denial_and_a_wrong_password_are_not_asked_again() {
     assert!(error.ends_with(r"refuses the pull (403): user \u{202e}has no right"), "{error}");
     assert_eq!(registry.asked().len(), 2);
 
+    // Whoever has no credentials is not told that theirs are refused.
+    let registry = FakeRegistry::start(|_| Answer::refusal(403, "DENIED", "denied")).await;
+    let error = pull(&registry, FakeRegistry::access(&[&registry], None), "basic", &digest).await.unwrap_err();
+    assert!(error.contains("no credentials for"), "{error}");
+
     let registry = FakeRegistry::start(|_| Answer::status(401).header("WWW-Authenticate", "Basic realm=r")).await;
     pull(&registry, FakeRegistry::access(&[&registry], USER), "basic", &digest).await.unwrap_err();
     assert_eq!(registry.asked().iter().filter(|asked| asked.authorization.is_some()).count(), 1);

@@ -11,6 +11,7 @@ use aws_sdk_sts::config::{HttpClient, RuntimeComponents};
 use aws_sdk_sts::error::{BoxError, ConnectorError};
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector};
 use aws_smithy_runtime_api::http::StatusCode;
+use reqwest::header::HeaderValue;
 use reqwest::{Client, Method, Url};
 
 use crate::pull::PullError;
@@ -21,6 +22,9 @@ const MAX_ANSWER: usize = 1 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one request may take, where the caller says nothing shorter.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Headers with credentials, which no log may show.
+const CREDENTIALS: [&str; 3] = ["authorization", "x-amz-security-token", "x-aws-ec2-metadata-token"];
 
 /// Clients for AWS.
 #[derive(Clone, Debug)]
@@ -89,6 +93,8 @@ impl Connector {
         let body = request.body().bytes().ok_or_else(|| user("a request whose body is a stream".into()))?.to_vec();
         let mut outgoing = self.http.client_for(&url).request(method, url).timeout(self.limit).body(body);
         for (name, value) in request.headers() {
+            let mut value = HeaderValue::from_str(value).map_err(|error| user(error.into()))?;
+            value.set_sensitive(CREDENTIALS.contains(&name.to_ascii_lowercase().as_str()));
             outgoing = outgoing.header(name, value);
         }
         let failed = |error: reqwest::Error| {

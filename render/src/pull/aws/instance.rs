@@ -29,9 +29,17 @@ const TOKEN_STEP: &str = "session token (PUT /latest/api/token)";
 const ROLE_STEP: &str = "name of the instance profile's role";
 const CREDENTIALS_STEP: &str = "credentials of the instance profile's role";
 
+/// What `Code` says of credentials that are whole; services of the same form leave it out.
+const SUCCESS: &str = "Success";
+
+fn success() -> String {
+    SUCCESS.to_owned()
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Answer {
+    #[serde(default = "success")]
     code: String,
     #[serde(default)]
     access_key_id: String,
@@ -63,7 +71,7 @@ pub(super) async fn credentials(http: &Client) -> Result<(Credentials, String), 
 }
 
 fn read(answer: Answer, now: Timestamp) -> Result<Credentials, String> {
-    if answer.code != "Success" {
+    if answer.code != SUCCESS {
         return Err(format!("the answer says {:.100}", answer.code.escape_debug()));
     }
     let (Some(secret), Some(token), Some(expiry), false) =
@@ -148,6 +156,7 @@ mod tests {
             format!(r#"{{"Code":"Success","AccessKeyId":"ASIA1","SecretAccessKey":"hunter2","Token":"t","Expiration":"{expiry}"}}"#)
         };
         check(&whole("2026-11-30T16:00:00Z"), Ok("ASIA1"));
+        check(&whole("2026-11-30T16:00:00Z").replace(r#""Code":"Success","#, ""), Ok("ASIA1"));
         check(&whole("2026-11-30T10:00:00Z"), Err("stale"));
         check(&whole("2026-11-30T16:00:00Z").replace("ASIA1", ""), Err("not understood"));
         check(r#"{"Code":"Success","AccessKeyId":"ASIA1","SecretAccessKey":"hunter2"}"#, Err("not understood"));
