@@ -4,8 +4,12 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use system_tests::aws::{Cloud, Imds, Keys, Ran, Scenario};
+use system_tests::bundle::{self, Edition};
+use system_tests::{ControlPlane, Registry};
 
 const FAKE: &str = env!("CARGO_BIN_EXE_aws-fake");
 const DIGEST: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -48,11 +52,15 @@ fn prepared(scenario: &Scenario) -> Option<Cloud> {
 async fn check(cloud: &Cloud, manifest: &Value, env: &[(&str, &str)]) -> Ran {
     let file = cloud.folder().write("bundle.json", manifest.to_string()).unwrap();
     let ran = cloud.clicklink(&["clctl", "registry", "check", "-o", "json", "--bundle", file.to_str().unwrap()], env).await.unwrap();
+    shows_no_secret(&ran);
+    ran
+}
+
+fn shows_no_secret(ran: &Ran) {
     let shown = format!("{}{}", ran.finished.stdout, ran.finished.stderr);
-    for secret in ["secret-of-", "session-of-", "QVdTOnRva2Vu", "imds-session"] {
+    for secret in ["secret-of-", "session-of-", "QVdTOnRva2Vu", "imds-session", "store-signature"] {
         assert!(!shown.contains(secret), "{secret} is shown:\n{shown}");
     }
-    ran
 }
 
 /// The one registry of a report.
@@ -277,4 +285,42 @@ async fn an_aws_login_goes_to_ecr_alone() {
         refused(&ran, "registry_place");
         assert_eq!(ran.requests, Vec::<String>::new());
     }
+}
+
+#[tokio::test]
+async fn approve_pulls_each_chart_with_one_login_that_does_not_follow_to_the_store() {
+    let cluster = ControlPlane::shared().await;
+    let registry = Registry::start_anonymous().await;
+    let release = bundle::push(&registry, Edition::First).await.unwrap();
+    let mut scenario = Scenario { revoked_tokens: 1, ..Scenario::new() };
+    for component in &release.components {
+        let (chart, repository) = (&component.chart, format!("/v2/platform/{}", component.chart.name));
+        let archive = registry.archive_digest(chart).unwrap();
+        for (kind, digest) in [("manifests", &chart.digest), ("blobs", &archive)] {
+            scenario.contents.insert(format!("{repository}/{kind}/{digest}"), STANDARD.encode(registry.read(digest).unwrap()));
+        }
+    }
+    scenario.relayed_port = Some(cluster.url().rsplit(':').next().unwrap().parse().unwrap());
+    let Some(cloud) = prepared(&scenario) else { return };
+    let manifest = release.manifest("env-test", "2026-11-30T10:00:00Z").to_string().replace(&registry.host(), &scenario.registry);
+    let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
+    manifest["registry"] = self::manifest(&scenario, "direct")["registry"].clone();
+    let file = cloud.folder().write("bundle.json", manifest.to_string()).unwrap();
+    let args = ["clctl", "platform", "approve", "--dry-run", "--bundle", file.to_str().unwrap(), "--kubeconfig"];
+    let args = [&args[..], &[cluster.admin_kubeconfig().to_str().unwrap()]].concat();
+    let ran = cloud.clicklink(&args, &[]).await.unwrap();
+    assert!(ran.finished.success(), "{}\n{}\n{:#?}", ran.finished.stdout, ran.finished.stderr, ran.requests);
+    shows_no_secret(&ran);
+    // The first token is refused as expired in the middle of it; whoever noticed renews it for all.
+    assert_eq!((asked(&ran, "GetAuthorizationToken"), asked(&ran, " AssumeRole")), (2, 2), "{:#?}", ran.requests);
+    assert_eq!(asked(&ran, Scenario::STORE), release.components.len(), "{:#?}", ran.requests);
+
+    // A workstation's own credentials open nothing.
+    let scenario = Scenario { imds: Imds::Absent, ambient: vec![Keys::session("person")], ..scenario };
+    let keys = &scenario.ambient[0];
+    let env = [("AWS_ACCESS_KEY_ID", keys.id.as_str()), ("AWS_SECRET_ACCESS_KEY", &keys.secret), ("AWS_SESSION_TOKEN", &keys.token)];
+    let Some(workstation) = prepared(&scenario) else { return };
+    let ran = workstation.clicklink(&args, &env).await.unwrap();
+    refused(&ran, "instance_profile");
+    assert_eq!(ran.requests, Vec::<String>::new());
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::relay;
 use super::scenario::{Imds, Noted, Order, Scenario};
 use crate::binaries::binaries;
 use crate::folder::TempFolder;
@@ -48,10 +49,13 @@ impl Cloud {
     ///
     /// # Errors
     /// This machine allows no network namespace; the error has what each try said.
+    ///
+    /// # Panics
+    /// A port is to be relayed, and this is called outside of a runtime.
     pub fn new(scenario: Scenario, fake: impl Into<PathBuf>) -> Result<Self> {
         let folder = TempFolder::new("aws")?;
         let authority = Authority::new("testbed-aws-ca")?;
-        let names = [scenario.sts.as_str(), &scenario.ecr, &scenario.registry];
+        let names = [scenario.sts.as_str(), &scenario.ecr, &scenario.registry, Scenario::STORE];
         let server = authority.server("aws", &names)?;
         let ca = folder.write("ca.pem", authority.certificate())?;
         let hosts = folder.write("hosts", format!("127.0.0.1 localhost {}\n", names.join(" ")))?;
@@ -61,7 +65,11 @@ impl Cloud {
             key: server.key,
             log: folder.join("requests"),
             ready: folder.join("ready"),
+            socket: folder.join("relay"),
         };
+        if let Some(port) = scenario.relayed_port {
+            relay::outside(&order.socket, port)?;
+        }
         let order = folder.write("order.json", serde_json::to_vec(&order)?)?;
         Ok(Self { folder, scenario, ca, order, hosts, fake: fake.into(), flags: namespaces()? })
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,12 +17,15 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::http::{Answer, Request, Service, listen};
+use super::relay;
 use super::scenario::{Imds, Keys, Noted, Order, Scenario};
 use super::signature;
 use crate::encode::base64;
 
 /// The metadata service's own session token.
 const IMDS_TOKEN: &str = "imds-session";
+/// The query of an address in the store.
+const SIGNED: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=store-signature";
 /// Name of the instance profile's role.
 const PROFILE: &str = "connector-vm";
 /// Where a container's credentials are, and the token for them.
@@ -40,6 +45,9 @@ pub async fn serve(order: &Path) -> Result<()> {
     let order: Order = serde_json::from_slice(&std::fs::read(order)?).context("the order")?;
     let tls = acceptor(&order)?;
     let ready = order.ready.clone();
+    if let Some(port) = order.scenario.relayed_port {
+        relay::inside(port, order.socket.clone()).await?;
+    }
     let imds = order.scenario.imds != Imds::Absent;
     let fake = Arc::new(Fake { order, tokens: Mutex::default() });
     let service = |answer: fn(&Fake, &Request) -> Option<Answer>| -> Service {
@@ -136,6 +144,7 @@ impl Fake {
             host if host == scenario.sts => self.sts(request),
             host if host == scenario.ecr => self.ecr(request),
             host if host == scenario.registry => self.registry(request),
+            Scenario::STORE => self.store(request),
             _ => Answer::new(421, ""),
         })
     }
@@ -226,8 +235,28 @@ impl Fake {
             path if scenario.denied.iter().any(|denied| denied == path) => {
                 refused(403, "not authorized to perform: ecr:BatchGetImage because no resource-based policy allows it")
             }
+            path if scenario.contents.contains_key(path) && path.contains("/blobs/") => {
+                Answer::new(307, "").header("Location", format!("https://{}{path}?{SIGNED}", Scenario::STORE))
+            }
+            path if scenario.contents.contains_key(path) => {
+                let body = STANDARD.decode(&scenario.contents[path]).unwrap_or_default();
+                Answer::new(200, body).header("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+            }
             path if scenario.manifests.iter().any(|there| there == path) => Answer::new(200, "{}"),
             _ => refused(404, "Requested image not found"),
+        }
+    }
+}
+
+impl Fake {
+    fn store(&self, request: &Request) -> Answer {
+        let content = self.scenario().contents.get(&request.path).and_then(|content| STANDARD.decode(content).ok());
+        match content {
+            // "Only one auth mechanism allowed".
+            _ if request.header("authorization").is_some() => Answer::new(400, ""),
+            _ if request.query != SIGNED => Answer::new(403, ""),
+            Some(content) => Answer::new(200, content),
+            None => Answer::new(404, ""),
         }
     }
 }

@@ -17,6 +17,7 @@ pub(super) struct Request {
     pub(super) method: String,
     /// Without the query.
     pub(super) path: String,
+    pub(super) query: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
 }
@@ -89,7 +90,8 @@ async fn read(reader: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Request>
     reader.read_line(&mut first).await?;
     let mut parts = first.split_whitespace();
     let (method, target) = (parts.next().context("no method")?.to_owned(), parts.next().context("no target")?);
-    let path = target.split('?').next().unwrap_or_default().to_owned();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let (path, query) = (path.to_owned(), query.to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();
@@ -97,7 +99,7 @@ async fn read(reader: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Request>
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    let mut request = Request { method, path, headers, body: Vec::new() };
+    let mut request = Request { method, path, query, headers, body: Vec::new() };
     let length: usize = request.header("content-length").unwrap_or("0").parse()?;
     ensure!(length <= MAX_BODY, "a body of {length} bytes");
     request.body = vec![0; length];

@@ -6,6 +6,7 @@
 mod cloud;
 mod fake;
 mod http;
+mod relay;
 mod scenario;
 mod signature;
 

@@ -34,8 +34,12 @@ pub struct Scenario {
     pub session_life: i64,
     /// Life of a token of ECR, in seconds.
     pub token_life: i64,
-    /// Paths of manifests that are there.
+    /// Paths of manifests that are there, with nothing in them.
     pub manifests: Vec<String>,
+    /// Manifests and blobs by path, in base64. Blobs are sent by the store, to which the registry redirects.
+    pub contents: BTreeMap<String, String>,
+    /// A port of the machine's own loopback that is to be had in the cloud too.
+    pub relayed_port: Option<u16>,
     /// Paths whose manifests may not be read.
     pub denied: Vec<String>,
 }
@@ -77,6 +81,9 @@ impl Keys {
 }
 
 impl Scenario {
+    /// The store that the registry redirects to.
+    pub const STORE: &'static str = "prod-starport-layer-bucket.s3.amazonaws.com";
+
     /// The account of the registry.
     pub const ACCOUNT: &'static str = "111122223333";
 
@@ -98,6 +105,8 @@ impl Scenario {
             session_life: 3_600,
             token_life: 12 * 3_600,
             manifests: Vec::new(),
+            contents: BTreeMap::new(),
+            relayed_port: None,
             denied: Vec::new(),
         }
     }
@@ -128,6 +137,8 @@ pub(super) struct Order {
     pub(super) log: PathBuf,
     /// A file that is made when all ports are open.
     pub(super) ready: PathBuf,
+    /// The way to the relayed port.
+    pub(super) socket: PathBuf,
 }
 
 /// A request as it was written down.
