@@ -183,6 +183,11 @@ impl Registry {
             if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 return accepted(answer, ask.reference).await;
             }
+            if answer.url().origin() != ask.url.origin() {
+                // Its challenge could name anybody's token service.
+                let problem = "to a place that wants a login of its own";
+                return Err(PullError::Redirect { reference: ask.reference.to_owned(), problem });
+            }
             let headers = answer.headers().clone();
             let refusal = self.refusal(answer, ask, authorization.as_ref()).await?;
             if status == StatusCode::UNAUTHORIZED && !renewed || refusal.is_expiry() && !renewed && self.logins.needs_no_challenge() {

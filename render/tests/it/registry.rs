@@ -173,6 +173,33 @@ async fn credentials_do_not_follow_a_redirect() {
 }
 
 #[tokio::test]
+async fn whoever_is_redirected_to_cannot_ask_for_the_password() {
+    let (all, digest) = content();
+    let thief = FakeRegistry::start(|_| Answer::body(br#"{"token":"t"}"#.to_vec())).await;
+    let realm = format!("https://{}/token", thief.host);
+    for challenge in [format!(r#"Bearer realm="{realm}""#), "Basic realm=r".to_owned()] {
+        for status in [401, 403] {
+            let challenge = challenge.clone();
+            let store = FakeRegistry::start(move |_| {
+                Answer::refusal(status, "DENIED", "token has expired").header("WWW-Authenticate", challenge.clone())
+            })
+            .await;
+            let (all, target) = (all.clone(), format!("https://{}/blob", store.host));
+            let registry = FakeRegistry::start(move |asked| match asked.path().contains("/blobs/") {
+                true => Answer::status(307).header("Location", target.clone()),
+                false => all.answer(asked),
+            })
+            .await;
+            let access = FakeRegistry::access(&[&registry, &store, &thief], USER);
+            let error = pull(&registry, access, "basic", &digest).await.unwrap_err();
+            assert!(error.contains("redirects to a place that wants a login of its own"), "{error}");
+            assert_eq!(thief.asked(), vec![]);
+            assert!(store.asked().iter().all(|asked| asked.authorization.is_none()), "{:?}", store.asked());
+        }
+    }
+}
+
+#[tokio::test]
 async fn images_of_the_own_registry_are_looked_for() {
     let mut content = Content::default();
     let there = content.manifest("app", "application/vnd.oci.image.config.v1+json", vec![]);
