@@ -4,6 +4,7 @@ mod age;
 mod client_certificate;
 mod commands;
 mod completion;
+mod docker_config;
 mod executor;
 mod init;
 mod local_api;

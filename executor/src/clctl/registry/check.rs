@@ -11,6 +11,7 @@ use render::registry_check::{check_host, check_registry};
 use render::{PullError, RegistryAccess, RegistryAccessError};
 
 use super::report::{Checked, Registry};
+use crate::clctl::docker_config;
 use crate::clctl::output::Output;
 use crate::clctl::platform::arguments::Place;
 use crate::clctl::platform::pending::{self, PendingError};
@@ -124,15 +125,8 @@ impl Check {
             None => None,
         };
         let configured = configured.map(|config| config.registry).unwrap_or_default();
-        let credentials = self.registry_config.clone().or(configured.credentials_file).or_else(docker_config);
+        let credentials = self.registry_config.clone().or(configured.credentials_file).or_else(docker_config::own_file);
         let ca = self.registry_ca_file.clone().or(configured.ca_file);
         Ok(RegistryAccess::load(credentials.as_deref(), ca.as_deref())?)
     }
-}
-
-/// Docker's own file, where it is there.
-fn docker_config() -> Option<PathBuf> {
-    let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
-    let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".docker")))?;
-    Some(folder.join("config.json")).filter(|file| file.exists())
 }
