@@ -10,8 +10,8 @@ import (
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/loader"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -30,7 +30,7 @@ type result struct {
 
 // render does what `helm template --include-crds` does, always as a first installation.
 func render(req *request) (*result, error) {
-	loaded, err := loader.LoadArchive(bytes.NewReader(req.Archive))
+	loaded, err := load(req.Archive)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,19 @@ func render(req *request) (*result, error) {
 	}
 	meta := metadata{Name: loaded.Metadata.Name, Version: loaded.Metadata.Version, AppVersion: loaded.Metadata.AppVersion}
 	return &result{objects: append(objects, templates...), functions: made.called(), chart: meta}, nil
+}
+
+// load reads a chart of the versions that Helm installs: a later one is refused, not taken for an older one.
+func load(archive []byte) (*chart.Chart, error) {
+	read, err := loader.LoadArchive(bytes.NewReader(archive))
+	if err != nil {
+		return nil, err
+	}
+	loaded, ok := read.(*chart.Chart)
+	if !ok {
+		return nil, errors.New("unsupported chart version")
+	}
+	return loaded, nil
 }
 
 func exactCapabilities(asked capabilities) (*common.Capabilities, error) {
@@ -237,9 +250,10 @@ func documents(content string) []string {
 
 var errNoObject = errors.New("a document is not an object")
 
-// toObject reads YAML as Kubernetes does. An empty document is no object: nil.
+// toObject reads YAML as Kubernetes does, with the line's end that Helm puts after each document: a literal text that a file ends
+// with has one. An empty document is no object: nil.
 func toObject(template, document string) (*object, error) {
-	asJSON, err := yaml.YAMLToJSON([]byte(document))
+	asJSON, err := yaml.YAMLToJSON([]byte(document + "\n"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", template, err)
 	}

@@ -142,14 +142,17 @@ impl Normalised {
     }
 }
 
-/// The objects of a `List`, and of typed lists of kinds that a bundle may hold; anything else as it is.
-fn opened(object: Value) -> Vec<Value> {
+/// The objects of a `List`, and of typed lists of kinds that a bundle may hold; anything else as it is. A list whose template looped
+/// over nothing has `items` and none in it.
+#[must_use]
+pub fn opened(object: Value) -> Vec<Value> {
     let key = ObjectKey::of(&object);
     let single = key.kind.strip_suffix("List");
     let plain = key.group.is_empty() && key.kind == "List";
     let typed = single.is_some_and(|single| Kind::find(&key.group, single).is_some());
-    let items = match object.get("items").and_then(Value::as_array) {
-        Some(items) if plain || typed => items.clone(),
+    let items = match object.get("items") {
+        Some(Value::Array(items)) if plain || typed => items.clone(),
+        Some(Value::Null) if plain || typed => Vec::new(),
         Some(_) | None => return vec![object],
     };
     let api_version = object.get("apiVersion").cloned().unwrap_or_default();

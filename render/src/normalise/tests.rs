@@ -80,6 +80,10 @@ fn lists_are_opened_and_kinds_that_only_end_so_are_not() {
     for (object, names) in [
         (json!({"apiVersion": "v1", "kind": "List", "items": [item("a"), inner]}), vec!["a", "b"]),
         (json!({"apiVersion": "v1", "kind": "List", "items": []}), vec![]),
+        (json!({"apiVersion": "v1", "kind": "List", "items": null}), vec![]),
+        (json!({"apiVersion": "v1", "kind": "SecretList", "items": null}), vec![]),
+        (json!({"apiVersion": "v1", "kind": "List", "metadata": {"name": "l"}}), vec!["l"]),
+        (json!({"apiVersion": "own.io/v1", "kind": "AllowList", "metadata": {"name": "l"}, "items": null}), vec!["l"]),
         (json!({"apiVersion": "v1", "kind": "ConfigMapList", "items": [{"metadata": {"name": "a"}}]}), vec!["a"]),
         (json!({"apiVersion": "own.io/v1", "kind": "AllowList", "metadata": {"name": "l"}, "items": [item("a")]}), vec!["l"]),
         (json!({"apiVersion": "own.io/v1", "kind": "List", "metadata": {"name": "l"}, "items": []}), vec!["l"]),

@@ -166,6 +166,8 @@ async fn what_is_wrong_with_a_chart_is_one_line() {
         (vec![("Chart.yaml", missing)], "missing in charts/ directory: sub"),
         (vec![("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\ntype: library\n")], "library charts are not installable"),
         (vec![("Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\nkubeVersion: '>=1.99'\n")], "incompatible with Kubernetes v1.37.2"),
+        (vec![("Chart.yaml", "apiVersion: v3\nname: c\nversion: 1.0.0\n")], "unsupported chart version"),
+        (vec![("Chart.yaml", "apiVersion: v9\nname: c\nversion: 1.0.0\n")], "unsupported chart version"),
         (vec![("templates/x.yaml", "a: {{ env \"HOME\" }}\n")], "function \"env\" not defined"),
     ] {
         let error = render(&chart("c", &files), json!({}), 0).await.unwrap_err();
