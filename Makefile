@@ -1,7 +1,7 @@
 # Commands of this repository; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test soak bench check sim fmt gen clean
+.PHONY: help build tools demo test soak bench check sim charts fmt gen clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ check: ## Format, lints, and whether generated files are fresh
 
 sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how many (RUNS=1 tells it)
 	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package executor-core --test simulation -- --nocapture
+
+charts: build ## Compare generated charts with helm: SEED=first chart, RUNS=how many
+	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package system-tests --test charts -- --nocapture generated
 
 fmt: ## Format all code
 	@cargo fmt --all && gofmt -w render/engine

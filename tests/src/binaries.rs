@@ -48,6 +48,15 @@ pub fn chart_engine() -> PathBuf {
     beside_executable("clicklink-render").unwrap_or_else(|error| panic!("{error:#}"))
 }
 
+/// The program that confines itself and becomes the chart engine.
+///
+/// # Panics
+/// It is missing; the message says what to run.
+#[must_use]
+pub fn engine_sandbox() -> PathBuf {
+    beside_executable("engine-sandbox").unwrap_or_else(|error| panic!("{error:#}"))
+}
+
 /// The supervisor that is built with this crate.
 pub(crate) fn supervisor() -> Result<PathBuf> {
     beside_executable("testbed-supervisor")

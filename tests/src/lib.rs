@@ -25,7 +25,7 @@ mod tools;
 
 pub use self::api_between::{ApiBetween, Asked, Disturbance, Refusal, When};
 pub use self::applied::applied_by;
-pub use self::binaries::{Binaries, binaries, chart_engine};
+pub use self::binaries::{Binaries, binaries, chart_engine, engine_sandbox};
 pub use self::control_plane::{CONTEXT, ControlPlane, Shared, SignedToken};
 pub use self::eventually::{eventually, until};
 pub use self::folder::TempFolder;

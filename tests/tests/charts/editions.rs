@@ -1,7 +1,5 @@
 //! The chart engine against the real `helm template`: every chart of ours, in both editions, object by object.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,0 +1,94 @@
+//! Every construct that charts use, a chart each (`tests/corpus`), against `helm template` and kubectl.
+
+use std::path::Path;
+
+use futures::{StreamExt as _, stream};
+use serde_json::Value;
+use system_tests::TempFolder;
+
+use crate::case::{self, Case};
+use crate::helm::{self, Outcome};
+use crate::ours;
+
+const SIDE_BY_SIDE: usize = 4;
+
+#[tokio::test]
+async fn every_construct_renders_as_helm_renders_it() {
+    let cases = case::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"));
+    let differences = differences(&cases).await;
+    println!("{} constructs, {} differ", cases.len(), differences.len());
+    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+}
+
+/// One text for each chart that we and helm disagree on: construct, object, both values.
+pub(crate) async fn differences(cases: &[Case]) -> Vec<String> {
+    let folder = TempFolder::new("corpus").unwrap();
+    let engine = ours::engine().await;
+    let rendered = async {
+        let renderings = cases.iter().map(|case| ours::outcome(&engine, case));
+        stream::iter(renderings).buffered(SIDE_BY_SIDE).collect::<Vec<_>>().await
+    };
+    let (theirs, ours) = tokio::join!(helm::outcomes(cases, &folder), rendered);
+    let compared = cases.iter().zip(theirs).zip(ours).filter_map(|((case, theirs), ours)| {
+        let made_up = ours.as_ref().map(|output| output.functions.clone()).unwrap_or_default();
+        let ours = ours.map(|output| ours::objects(&output));
+        let problem = if made_up == case.made_up { compare(case, theirs, ours) } else { Err(format!("made up by {made_up:?}")) };
+        problem.err().map(|problem| format!("{}: {problem}", case.name))
+    });
+    compared.collect()
+}
+
+fn compare(case: &Case, theirs: Outcome, ours: Outcome) -> Result<(), String> {
+    match (theirs, ours) {
+        (Err(theirs), Err(ours)) => {
+            let silent = case.fails.iter().find(|text| !theirs.contains(*text) || !ours.contains(*text));
+            let said = !case.fails.is_empty() && silent.is_none() && !ours.contains('\n');
+            if said { Ok(()) } else { Err(format!("both refuse, without {silent:?}:\n  helm: {theirs}\n  ours: {ours}")) }
+        }
+        (Err(theirs), Ok(_)) if case.kubectl_refuses.iter().any(|text| theirs.contains(text)) => Ok(()),
+        (Err(theirs), Ok(_)) => Err(format!("only helm refuses: {theirs}")),
+        (Ok(_), Err(ours)) => Err(format!("only we refuse: {ours}")),
+        (Ok(_), Ok(_)) if !case.fails.is_empty() || !case.kubectl_refuses.is_empty() => Err("nobody refuses".to_owned()),
+        (Ok(theirs), Ok(ours)) => same_objects(&theirs, &ours, !case.made_up.is_empty()),
+    }
+}
+
+fn same_objects(theirs: &[Value], ours: &[Value], made_up: bool) -> Result<(), String> {
+    let names = |objects: &[Value]| objects.iter().map(identity).collect::<Vec<_>>();
+    if names(theirs) != names(ours) {
+        return Err(format!("other objects:\n  helm: {:?}\n  ours: {:?}", names(theirs), names(ours)));
+    }
+    for (theirs, ours) in theirs.iter().zip(ours) {
+        let (theirs, ours) = (plain(theirs), plain(ours));
+        if !made_up && !same(&theirs, &ours) {
+            return Err(format!("{}:\n  helm: {theirs}\n  ours: {ours}", identity(&ours)));
+        }
+    }
+    Ok(())
+}
+
+fn identity(object: &Value) -> String {
+    format!("{} {}", object["kind"], object["metadata"]["name"])
+}
+
+/// Without empty annotations, which kubectl's reading leaves behind.
+fn plain(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        && metadata.get("annotations").is_some_and(|annotations| annotations.as_object().is_some_and(serde_json::Map::is_empty))
+    {
+        metadata.remove("annotations");
+    }
+    object
+}
+
+/// Equality of JSON values. Beyond 64 bits, and between `1` and `1.0`, numbers are what Kubernetes makes of them: floating point.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_i64() && b.is_i64() => a == b,
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b))),
+        (a, b) => a == b,
+    }
+}

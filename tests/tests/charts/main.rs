@@ -1,0 +1,10 @@
+//! Charts at the boundary to Helm: what the chart engine makes of them is what `helm template` and kubectl make of them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod case;
+mod corpus;
+mod editions;
+mod generated;
+mod helm;
+mod ours;

@@ -1,0 +1,47 @@
+//! What the product makes of a chart: the archive's bounds, the confined engine, lists opened.
+
+use agent_api::approval::Capabilities;
+use base64::Engine as _;
+use render::engine::{ChartRenderer as _, EngineObject, EngineOutput, Request};
+use render::normalise::opened;
+use render::{Engine, archive};
+use serde_json::Value;
+use system_tests::{chart_engine, engine_sandbox};
+
+use crate::case::Case;
+
+/// The cluster's version, for both.
+pub(crate) const KUBE_VERSION: &str = "v1.37.2";
+
+/// What `helm template` takes a cluster to serve, so that both are told the same.
+const SERVED: &str = include_str!("../../corpus/served.txt");
+
+/// The engine as the product runs it.
+pub(crate) async fn engine() -> Engine {
+    Engine::at(chart_engine(), engine_sandbox()).await.unwrap()
+}
+
+/// The rendering of a chart, or the whole error in one line.
+pub(crate) async fn outcome(engine: &Engine, case: &Case) -> Result<EngineOutput, String> {
+    let bytes = case.archive();
+    archive::check(&bytes).map_err(|error| error.to_string())?;
+    let capabilities = Capabilities { kube_version: KUBE_VERSION.into(), api_versions: SERVED.lines().map(str::to_owned).collect() };
+    let request = Request {
+        archive: &base64::engine::general_purpose::STANDARD.encode(bytes),
+        release: "rel",
+        namespace: "platform",
+        values: &case.values,
+        capabilities: &capabilities,
+        clock: "2026-11-30T10:00:00Z".parse().unwrap(),
+        seed: 0,
+    };
+    engine.render(request).await.map_err(|error| error.to_string())
+}
+
+/// A rendering's objects as kubectl would list them. The rules in which we differ:
+/// - hooks of events that Helm does not know, which it drops with a word in its log, are told (and left out later, by name);
+/// - a list is opened where it is a `List` or one of a kind that a bundle may hold, lists inside lists too.
+pub(crate) fn objects(output: &EngineOutput) -> Vec<Value> {
+    let known = |object: &&EngineObject| !object.hooks.iter().any(|event| event == "unknown");
+    output.objects.iter().filter(known).flat_map(|object| opened(object.object.clone())).collect()
+}
