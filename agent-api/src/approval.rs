@@ -39,8 +39,17 @@ pub struct Approval {
 pub struct Capabilities {
     /// `gitVersion` of the API server, e.g. `v1.37.2`.
     pub kube_version: String,
+    /// Major version in the server's own words; empty in older approvals: what `kube_version` says.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kube_major: String,
+    /// Minor version in the server's own words, which may differ from `kube_version`'s: `32+`. Empty as `kube_major`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kube_minor: String,
     /// Every served `group/version` and `group/version/Kind`, sorted, no other.
     pub api_versions: Vec<String>,
+    /// Groups whose own server did not answer: what they serve is unknown, and none of it is in `api_versions`. Sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_groups: Vec<String>,
 }
 
 /// Versions of what rendered; a difference is named in a refusal.

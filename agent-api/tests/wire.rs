@@ -197,13 +197,20 @@ fn local_documents() {
             expires_at: time("2026-11-30T12:00:00Z"),
             home_namespace: "clicklink-system".into(),
             capabilities: Capabilities {
-                kube_version: "v1.37.2".into(),
+                kube_version: "v1.37.2-eks-2d5f260".into(),
+                kube_major: "1".into(),
+                kube_minor: "37+".into(),
                 api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into()],
+                unknown_groups: vec!["metrics.k8s.io".into()],
             },
             versions: Versions { clicklink: "0.1.0".into(), engine: "helm v4.3.1".into() },
             leftovers: 0,
         },
     );
+    // An approval from before clusters were asked for their own words.
+    let older = json!({"kube_version": "v1.37.2", "api_versions": ["v1"]});
+    let read: Capabilities = serde_json::from_value(older.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), older);
     golden(
         "command",
         &CommandView {

@@ -17,13 +17,36 @@ pub async fn cluster_uid(client: &Client) -> Result<String, ClusterError> {
     text(live.as_ref(), "/metadata/uid", "Namespace kube-system")
 }
 
+/// What the API server says of its version, in its own words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerVersion {
+    /// `gitVersion`, e.g. `v1.37.2`, `v1.32.3-eks-2d5f260`.
+    pub git_version: String,
+    /// `major`, e.g. `1`.
+    pub major: String,
+    /// `minor`, e.g. `37`, `32+`.
+    pub minor: String,
+}
+
 /// `gitVersion` of the API server, e.g. `v1.37.2`.
 ///
 /// # Errors
 /// See [`ClusterError`].
 pub async fn kubernetes_version(client: &Client) -> Result<String, ClusterError> {
-    let answer = request::send(client, &Ask::get("/version".into(), "version of the API server".into())).await?;
-    text(Some(&answer.body), "/gitVersion", "version of the API server")
+    Ok(server_version(client).await?.git_version)
+}
+
+/// The API server's version.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn server_version(client: &Client) -> Result<ServerVersion, ClusterError> {
+    let about = "version of the API server";
+    let answer = request::send(client, &Ask::get("/version".into(), about.into())).await?;
+    let field = |pointer: &str| text(Some(&answer.body), pointer, about);
+    // Only the first is needed by everybody.
+    let part = |pointer: &str| field(pointer).unwrap_or_default();
+    Ok(ServerVersion { git_version: field("/gitVersion")?, major: part("/major"), minor: part("/minor") })
 }
 
 fn text(value: Option<&Value>, pointer: &str, about: &str) -> Result<String, ClusterError> {

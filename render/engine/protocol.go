@@ -22,7 +22,10 @@ type request struct {
 
 // capabilities is what the chart may ask of the cluster, exactly: nothing built in is added.
 type capabilities struct {
-	KubeVersion string   `json:"kubeVersion"`
+	KubeVersion string `json:"kubeVersion"`
+	// KubeMajor and KubeMinor are the server's own words, as "32+"; empty: what KubeVersion says.
+	KubeMajor   string   `json:"kubeMajor"`
+	KubeMinor   string   `json:"kubeMinor"`
 	APIVersions []string `json:"apiVersions"`
 }
 

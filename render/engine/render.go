@@ -79,10 +79,18 @@ func load(archive []byte) (*chart.Chart, error) {
 	return loaded, nil
 }
 
+// exactCapabilities are those that Helm has on such a cluster, with one difference: a chart's kubeVersion is compared with the release
+// that the version names, as `helm template` does it, and not with a provider's suffix taken for a release to come.
 func exactCapabilities(asked capabilities) (*common.Capabilities, error) {
 	version, err := common.ParseKubeVersion(asked.KubeVersion)
 	if err != nil {
 		return nil, fmt.Errorf("capabilities: kubeVersion %q: %w", asked.KubeVersion, err)
+	}
+	if asked.KubeMajor != "" {
+		version.Major = asked.KubeMajor
+	}
+	if asked.KubeMinor != "" {
+		version.Minor = asked.KubeMinor
 	}
 	caps := common.DefaultCapabilities.Copy()
 	caps.KubeVersion = *version

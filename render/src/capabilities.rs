@@ -28,5 +28,5 @@ pub fn own_crd_api_versions<'a>(objects: impl IntoIterator<Item = &'a Value>) ->
 /// Capabilities with these added; sorted, without repetition.
 pub(crate) fn with(capabilities: &Capabilities, added: Vec<String>) -> Capabilities {
     let all: BTreeSet<String> = capabilities.api_versions.iter().cloned().chain(added).collect();
-    Capabilities { kube_version: capabilities.kube_version.clone(), api_versions: all.into_iter().collect() }
+    Capabilities { api_versions: all.into_iter().collect(), ..capabilities.clone() }
 }

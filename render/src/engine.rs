@@ -21,7 +21,7 @@ pub const PROGRAM: &str = "clicklink-render";
 /// Where it lies when it is not beside the executable, from the executable's folder.
 const LIBEXEC: &str = "../libexec/clicklink";
 /// The request and answer format that this version speaks.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 
 /// Longest rendering, by the clock on the wall.
 const MAX_WALL: Duration = Duration::from_secs(60);
@@ -56,8 +56,10 @@ pub struct Request<'a> {
 
 fn capabilities<S: serde::Serializer>(capabilities: &Capabilities, serializer: S) -> Result<S::Ok, S::Error> {
     use serde::ser::SerializeStruct as _;
-    let mut out = serializer.serialize_struct("Capabilities", 2)?;
+    let mut out = serializer.serialize_struct("Capabilities", 4)?;
     out.serialize_field("kubeVersion", &capabilities.kube_version)?;
+    out.serialize_field("kubeMajor", &capabilities.kube_major)?;
+    out.serialize_field("kubeMinor", &capabilities.kube_minor)?;
     out.serialize_field("apiVersions", &capabilities.api_versions)?;
     out.end()
 }

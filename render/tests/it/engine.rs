@@ -1,5 +1,6 @@
 //! The real engine on small charts: what comes back, in which order, and what is made up.
 
+use agent_api::approval::Capabilities;
 use base64::Engine as _;
 use render::EngineError;
 use render::engine::{ChartRenderer as _, EngineOutput, Request};
@@ -7,7 +8,11 @@ use serde_json::{Value, json};
 
 use crate::support::{capabilities, chart, engine};
 
-async fn render(archive: &[u8], values: Value, seed: u64) -> Result<EngineOutput, EngineError> {
+pub(crate) async fn render(archive: &[u8], values: Value, seed: u64) -> Result<EngineOutput, EngineError> {
+    render_on(archive, values, seed, &capabilities()).await
+}
+
+async fn render_on(archive: &[u8], values: Value, seed: u64, capabilities: &Capabilities) -> Result<EngineOutput, EngineError> {
     let archive = base64::engine::general_purpose::STANDARD.encode(archive);
     let clock = if seed == 0 { "2026-11-30T10:00:00Z" } else { "2038-05-04T17:13:17Z" };
     let request = Request {
@@ -15,7 +20,7 @@ async fn render(archive: &[u8], values: Value, seed: u64) -> Result<EngineOutput
         release: "rel",
         namespace: "platform",
         values: values.as_object().unwrap(),
-        capabilities: &capabilities(),
+        capabilities,
         clock: clock.parse().unwrap(),
         seed,
     };
@@ -52,6 +57,29 @@ async fn built_ins_are_an_install_and_exactly_these_capabilities() {
         (r#"dateInZone "15" 0 "Asia/Tokyo""#, "09"),
     ] {
         assert_eq!(value_of(text, 0).await, (expected.to_owned(), Vec::new()), "{text}");
+    }
+}
+
+/// On a live cluster Helm takes version, major and minor from the server's own words.
+#[tokio::test]
+async fn the_cluster_is_of_the_version_that_it_says() {
+    let template = "v: {{ .Capabilities.KubeVersion.Version }} {{ .Capabilities.KubeVersion.GitVersion }} {{ .Capabilities.KubeVersion.Major }} \
+        {{ .Capabilities.KubeVersion.Minor }} {{ semverCompare \">=1.30-0\" .Capabilities.KubeVersion.Version }} \
+        {{ semverCompare \">=1.30\" .Capabilities.KubeVersion.Version }}\n";
+    // What the chart itself asks for is compared without the provider's suffix.
+    let metadata = "apiVersion: v2\nname: c\nversion: 1.0.0\nkubeVersion: '>=1.30'\n";
+    let archive = chart("c", &[("Chart.yaml", metadata), ("templates/x.yaml", template)]);
+    for (git, major, minor, expected) in [
+        ("v1.37.2", "1", "37", "v1.37.2 v1.37.2 1 37 true true"),
+        ("v1.32.3-eks-2d5f260", "1", "32+", "v1.32.3-eks-2d5f260 v1.32.3-eks-2d5f260 1 32+ true false"),
+        ("v1.31.4-gke.1183000", "1", "31", "v1.31.4-gke.1183000 v1.31.4-gke.1183000 1 31 true false"),
+        ("v1.33.1+k3s1", "1", "33", "v1.33.1+k3s1 v1.33.1+k3s1 1 33 true true"),
+        // As recorded by an older approval.
+        ("v1.32.3-eks-2d5f260", "", "", "v1.32.3-eks-2d5f260 v1.32.3-eks-2d5f260 1 32 true false"),
+    ] {
+        let capabilities = Capabilities { kube_version: git.into(), kube_major: major.into(), kube_minor: minor.into(), ..capabilities() };
+        let output = render_on(&archive, json!({}), 0, &capabilities).await.unwrap();
+        assert_eq!(output.objects[0].object["v"], expected, "{git} {minor}");
     }
 }
 

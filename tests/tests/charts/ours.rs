@@ -25,7 +25,8 @@ pub(crate) async fn engine() -> Engine {
 pub(crate) async fn outcome(engine: &Engine, case: &Case) -> Result<EngineOutput, String> {
     let bytes = case.archive();
     archive::check(&bytes).map_err(|error| error.to_string())?;
-    let capabilities = Capabilities { kube_version: KUBE_VERSION.into(), api_versions: SERVED.lines().map(str::to_owned).collect() };
+    let api_versions = SERVED.lines().map(str::to_owned).collect();
+    let capabilities = Capabilities { kube_version: KUBE_VERSION.into(), api_versions, ..Capabilities::default() };
     let request = Request {
         archive: &base64::engine::general_purpose::STANDARD.encode(bytes),
         release: "rel",

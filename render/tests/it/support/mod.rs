@@ -72,7 +72,11 @@ pub(crate) fn archive(folder: &str, entries: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// What the tests' cluster serves.
 pub(crate) fn capabilities() -> Capabilities {
-    Capabilities { kube_version: "v1.37.2".into(), api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into(), "v1".into()] }
+    Capabilities {
+        kube_version: "v1.37.2".into(),
+        api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into(), "v1".into()],
+        ..Capabilities::default()
+    }
 }
 
 /// A component in namespace `platform` whose release has its name.
