@@ -22,11 +22,14 @@ import (
 
 const (
 	// protocol is the version of the request and answer format; a reader of another version does not go on.
-	protocol = 1
+	protocol = 2
 	// helmVersion is what charts see as .Capabilities.HelmVersion, and the module version in go.mod.
 	helmVersion = "v4.3.1"
 	// maxRequest bounds the request: archive, values and capabilities.
 	maxRequest = 64 << 20
+	// maxBeginning and maxEnd bound the message of a failure, in characters.
+	maxBeginning = 700
+	maxEnd       = 1200
 )
 
 func main() {
@@ -75,7 +78,8 @@ func run(in io.Reader, out io.Writer) error {
 	return encoder.Encode(done{Done: true, Functions: result.functions, Chart: result.chart})
 }
 
-// oneLine joins the lines of Helm's messages, which put the place and the reason below one another.
+// oneLine joins the lines of Helm's messages, which put the place and the reason below one another. Of a message that is too long to be
+// read, as that of a template which includes itself, the beginning stays, and the end, where Helm puts the reason.
 func oneLine(text string) string {
 	var parts []string
 	for line := range strings.Lines(text) {
@@ -83,5 +87,9 @@ func oneLine(text string) string {
 			parts = append(parts, line)
 		}
 	}
-	return strings.Join(parts, " ")
+	line := []rune(strings.Join(parts, " "))
+	if len(line) > maxBeginning+maxEnd {
+		return string(line[:maxBeginning]) + " … " + string(line[len(line)-maxEnd:])
+	}
+	return string(line)
 }

@@ -4,6 +4,7 @@
 
 mod confinement;
 mod engine;
+mod hostile;
 mod registry;
 mod registry_faults;
 mod registry_logins;
