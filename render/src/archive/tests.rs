@@ -53,6 +53,13 @@ fn what_is_refused_is_named() {
         (("c/link", EntryType::Symlink, b""), "c/link: neither a file nor a folder"),
         (("c/link", EntryType::Link, b""), "c/link: neither"),
         (("c/pipe", EntryType::Fifo, b""), "c/pipe: neither"),
+        (("c/device", EntryType::Char, b""), "c/device: neither"),
+        (("c/disk", EntryType::Block, b""), "c/disk: neither"),
+        (("c/sparse", EntryType::Continuous, b"x"), "c/sparse: neither"),
+        (("../c/x", FILE, b"x"), "\"../c/x\""),
+        (("c/templates/..", EntryType::Directory, b""), "\"c/templates/..\""),
+        (("c//x", FILE, b"x"), "\"c//x\""),
+        (("c/\u{7f}", FILE, b"x"), "not a file name"),
         (("c/Chart.yaml", FILE, b"x"), "c/Chart.yaml: the file is there twice"),
         (("d/x", FILE, b"x"), "d/x: the file lies outside"),
         (("x", FILE, b"x"), "x: the file lies outside"),
@@ -63,7 +70,45 @@ fn what_is_refused_is_named() {
         assert!(problem.contains(expected), "{problem}");
     }
     assert!(matches!(check(&archive(&[("c/x", FILE, b"")])), Err(ArchiveError::NoChart)));
+    assert!(matches!(check(&archive(&[])), Err(ArchiveError::NoChart)));
+    assert!(matches!(check(&archive(&[("c/Chart.yaml", EntryType::Directory, b"")])), Err(ArchiveError::NoChart)));
     assert!(matches!(check(b"no archive"), Err(ArchiveError::Unreadable { .. })));
+}
+
+/// Names that do not stand in an entry's own header: what comes before it says them.
+#[test]
+fn names_in_extensions_are_names() {
+    let with = |name: &[u8], kind: EntryType| {
+        let record = |key: &str, value: &[u8]| {
+            let rest = key.len() + value.len() + 3;
+            let length = (rest + 1..).find(|length| length.to_string().len() + rest == *length).unwrap();
+            [format!("{length} {key}=").as_bytes(), value, b"\n"].concat()
+        };
+        let extension = if kind == EntryType::XHeader { record("path", name) } else { [name, b"\0"].concat() };
+        check(&archive(&[CHART, ("extension", kind, &extension), ("c/harmless", FILE, b"x")]))
+    };
+    let long = format!("c/{}", "x".repeat(MAX_PATH - 2));
+    for kind in [EntryType::XHeader, EntryType::GNULongName] {
+        with(long.as_bytes(), kind).unwrap();
+        for name in [b"/etc/passwd".as_slice(), b"c/../../x", b"c\\x", b"c/\xff\xfe", b"c/a\0b", format!("{long}x").as_bytes()] {
+            let refused = with(name, kind);
+            assert!(matches!(refused, Err(ArchiveError::Name(_))), "{kind:?} {}: {refused:?}", String::from_utf8_lossy(name));
+        }
+    }
+}
+
+#[test]
+fn a_damaged_archive_is_unreadable() {
+    let whole = archive(&[CHART, ("c/templates/x.yaml", FILE, &[b'x'; 4096])]);
+    check(&whole).unwrap();
+    let mut broken = whole.clone();
+    let middle = broken.len() / 2;
+    broken[middle] ^= 0xff;
+    let plain_tar = vec![0_u8; 1024];
+    for (what, bytes) in [("cut", &whole[..whole.len() / 2]), ("empty", &[]), ("changed", &broken), ("not gzipped", &plain_tar)] {
+        let refused = check(bytes);
+        assert!(matches!(refused, Err(ArchiveError::Unreadable { .. })), "{what}: {refused:?}");
+    }
 }
 
 #[test]

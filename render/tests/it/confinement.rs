@@ -2,11 +2,39 @@
 
 use render::{Engine, EngineError};
 
-use crate::support::probe;
+use crate::engine::render_with;
+use crate::support::{Elsewhere, capabilities, chart, probe};
 
 #[tokio::test]
 async fn files_programs_sockets_and_others_are_denied() {
-    let probe = probe().await;
+    everything_is_denied(&probe().await).await;
+}
+
+/// An ordinary user: what root gave up it never had, and everything that confines needs no privilege.
+#[tokio::test]
+async fn an_ordinary_user_is_confined_as_root_is() {
+    holds_through(&["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]).await;
+}
+
+/// As in a pod that is restricted: a user namespace in which nobody has capabilities, and none can be gained.
+#[tokio::test]
+async fn a_container_without_privileges_is_confined_as_root_is() {
+    holds_through(&["/usr/bin/unshare", "--user", "--ipc", "--uts", "/usr/bin/setpriv", "--no-new-privs", "--"]).await;
+}
+
+async fn holds_through(command: &[&str]) {
+    let Some(elsewhere) = Elsewhere::through(command).await else { return };
+    everything_is_denied(&elsewhere.probe).await;
+    let memory = elsewhere.probe.run(&["memory"], &[]).await;
+    assert!(matches!(memory, Err(EngineError::Memory)), "{memory:?}");
+    let flood = elsewhere.probe.run(&["flood"], &[]).await;
+    assert!(matches!(flood, Err(EngineError::Output)), "{flood:?}");
+    let archive = chart("c", &[("templates/x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\n")]);
+    let output = render_with(&elsewhere.engine, &archive, serde_json::json!({}), 0, &capabilities()).await.unwrap();
+    assert_eq!(output.objects[0].object["metadata"]["name"], "rel");
+}
+
+async fn everything_is_denied(probe: &Engine) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file").display().to_string();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

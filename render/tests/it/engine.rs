@@ -2,8 +2,8 @@
 
 use agent_api::approval::Capabilities;
 use base64::Engine as _;
-use render::EngineError;
 use render::engine::{ChartRenderer as _, EngineOutput, Request};
+use render::{Engine, EngineError};
 use serde_json::{Value, json};
 
 use crate::support::{capabilities, chart, engine};
@@ -13,6 +13,16 @@ pub(crate) async fn render(archive: &[u8], values: Value, seed: u64) -> Result<E
 }
 
 async fn render_on(archive: &[u8], values: Value, seed: u64, capabilities: &Capabilities) -> Result<EngineOutput, EngineError> {
+    render_with(&engine().await, archive, values, seed, capabilities).await
+}
+
+pub(crate) async fn render_with(
+    engine: &Engine,
+    archive: &[u8],
+    values: Value,
+    seed: u64,
+    capabilities: &Capabilities,
+) -> Result<EngineOutput, EngineError> {
     let archive = base64::engine::general_purpose::STANDARD.encode(archive);
     let clock = if seed == 0 { "2026-11-30T10:00:00Z" } else { "2038-05-04T17:13:17Z" };
     let request = Request {
@@ -24,7 +34,7 @@ async fn render_on(archive: &[u8], values: Value, seed: u64, capabilities: &Capa
         clock: clock.parse().unwrap(),
         seed,
     };
-    engine().await.render(request).await
+    engine.render(request).await
 }
 
 /// One ConfigMap whose data is what a template expression makes.

@@ -1,5 +1,7 @@
 //! What the tests stand on: the engine, built once; charts made of texts; a manifest.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -34,18 +36,57 @@ fn sandbox() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_engine-sandbox"))
 }
 
+fn engine_path() -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| go_program("engine", "clicklink-render")).clone()
+}
+
+fn probe_path() -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| go_program("tests/probe", "probe")).clone()
+}
+
 /// The real engine.
 pub(crate) async fn engine() -> Engine {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    let path = PATH.get_or_init(|| go_program("engine", "clicklink-render")).clone();
-    Engine::at(path, sandbox()).await.unwrap()
+    Engine::at(engine_path(), sandbox()).await.unwrap()
 }
 
 /// The program that tries what an engine must not do.
 pub(crate) async fn probe() -> Engine {
-    static PATH: OnceLock<PathBuf> = OnceLock::new();
-    let path = PATH.get_or_init(|| go_program("tests/probe", "probe")).clone();
-    Engine::at(path, sandbox()).await.unwrap()
+    Engine::at(probe_path(), sandbox()).await.unwrap()
+}
+
+/// Engine and probe as somebody else than the test runs them.
+pub(crate) struct Elsewhere {
+    pub(crate) engine: Engine,
+    pub(crate) probe: Engine,
+    _folder: tempfile::TempDir,
+}
+
+impl Elsewhere {
+    /// Started through this command; none, with a word on stdout, where this machine refuses the command itself.
+    pub(crate) async fn through(command: &[&str]) -> Option<Self> {
+        let allowed = Command::new(command[0]).args(&command[1..]).arg("/bin/true").output().is_ok_and(|output| output.status.success());
+        if !allowed {
+            println!("not covered here: {}", command.join(" "));
+            return None;
+        }
+        let folder = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+        // By another program: a file that this one has written may still be open in a child that is about to start.
+        let copied = |path: PathBuf| {
+            let status = Command::new("cp").arg(&path).arg(folder.path()).status().unwrap();
+            assert!(status.success(), "{} cannot be copied", path.display());
+            folder.path().join(path.file_name().unwrap())
+        };
+        let (engine, probe, sandbox) = (copied(engine_path()), copied(probe_path()), copied(sandbox()));
+        let script = tempfile::tempdir().unwrap();
+        let start = script.path().join("start");
+        std::fs::write(&start, format!("#!/bin/sh\nexec {} {} \"$@\"\n", command.join(" "), sandbox.display())).unwrap();
+        std::fs::set_permissions(&start, Permissions::from_mode(0o755)).unwrap();
+        let start = copied(start);
+        let engine = Engine::at(engine, start.clone()).await.unwrap();
+        Some(Self { engine, probe: Engine::at(probe, start).await.unwrap(), _folder: folder })
+    }
 }
 
 /// A chart's archive; paths are below the chart's folder. `Chart.yaml` is added where it is not given.
