@@ -74,6 +74,27 @@ fn the_bundles_own_objects_and_namespaces_are_added() {
 }
 
 #[test]
+fn labels_of_ours_are_ours() {
+    let theirs = json!({keys::MANAGED_BY: "somebody", keys::COMPONENT: "other", keys::PINNED: "false", "own": "kept"});
+    let result = one(named("v1", "ConfigMap", json!({"metadata": {"name": "x", "labels": theirs}})));
+    let ours = json!({keys::MANAGED_BY: "platform", keys::COMPONENT: "op", keys::PINNED: "true", "own": "kept"});
+    assert_eq!(result["metadata"]["labels"], ours);
+}
+
+/// What a list's hook says holds for what is in it.
+#[test]
+fn the_objects_of_a_hooks_list_are_hooks() {
+    let items = json!([named("v1", "ConfigMap", json!({})), named("v1", "ServiceAccount", json!({}))]);
+    let mut list = from(json!({"apiVersion": "v1", "kind": "List", "items": items}));
+    (list.hooks, list.weight) = (vec!["pre-install".to_owned()], 2);
+    let hooks: Vec<_> = run(vec![list.clone()]).objects.into_iter().filter(|o| o.component.is_some()).map(|o| o.hook).collect();
+    assert_eq!(hooks, [Some(Hook { phase: HookPhase::Pre, weight: 2 }), None]);
+    list.hooks = vec!["test".to_owned()];
+    let result = run(vec![list]);
+    assert_eq!((result.left_out.len(), result.objects.iter().filter(|o| o.component.is_some()).count()), (1, 0));
+}
+
+#[test]
 fn lists_are_opened_and_kinds_that_only_end_so_are_not() {
     let item = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     let inner = json!({"apiVersion": "v1", "kind": "List", "items": [item("b")]});

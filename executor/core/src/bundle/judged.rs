@@ -68,6 +68,9 @@ pub fn judge(
     let mut findings = Findings::new(manifest);
     scope::check_namespaces(manifest, &objects, scope, &mut findings);
     for object in objects.iter().chain(&placeholders) {
+        if !scope::check_document(object, &mut findings) {
+            continue;
+        }
         scope::check_object(manifest, object, &mut findings);
         fields::check(object, &mut findings);
         reserved::check(object, scope, &mut findings);

@@ -86,7 +86,7 @@ impl<'a> Findings<'a> {
             component: object.component.clone(),
             chart,
             template: object.template.clone(),
-            object: object.key().to_string(),
+            object: object.key().to_string().trim().to_owned(),
             problem: problem.into(),
             hint: hint.map(str::to_owned),
         });

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use agent_api::kind::Half;
 use agent_api::manifest::Manifest;
 use agent_api::object::{ObjectKey, RenderedObject};
+use serde_json::Value;
 
 use super::refusal::Findings;
 
@@ -53,13 +54,19 @@ pub(super) fn check_namespaces(manifest: &Manifest, objects: &[RenderedObject], 
     }
 }
 
+/// Whether a document says what it is; nothing else can be said of one that does not.
+pub(super) fn check_document(object: &RenderedObject, findings: &mut Findings<'_>) -> bool {
+    let says = |field: &str| object.object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let is_object = says("apiVersion") && says("kind");
+    if !is_object {
+        findings.object(object, "the document has no apiVersion or no kind", None);
+    }
+    is_object
+}
+
 /// Kind and place of one object.
 pub(super) fn check_object(manifest: &Manifest, object: &RenderedObject, findings: &mut Findings<'_>) {
     let key = object.key();
-    if key.kind.is_empty() || object.object.get("apiVersion").is_none() {
-        findings.object(object, "the document has no apiVersion or no kind", None);
-        return;
-    }
     let Some(row) = key.row() else {
         findings.object(object, format!("{} is in neither half of a bundle", kind_name(&key)), hint_for(&key));
         return;

@@ -96,8 +96,69 @@ fn kinds_outside_both_halves_are_refused_with_the_value_that_avoids_them() {
         ("apps/v1", "StatefulSet", "StatefulSet.apps is in neither half"),
         ("v1", "Pod", "Pod is in neither half"),
         ("own.io/v1", "ClusterRole", "ClusterRole.own.io is in neither half"),
+        ("cert-manager.io/v1", "Issuer", "certManager.enabled: false"),
+        ("cert-manager.io/v1", "ClusterIssuer", "webhook.enabled: false"),
+        ("monitoring.coreos.com/v1", "PodMonitor", "podMonitor.enabled: false"),
+        ("monitoring.coreos.com/v1", "PrometheusRule", "prometheusRule.enabled: false"),
+        ("autoscaling/v2", "HorizontalPodAutoscaler", "autoscaling.enabled: false"),
+        ("networking.k8s.io/v1", "Ingress", "ingress.enabled: false"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "switch the chart's network policy off"),
+        ("batch/v1", "CronJob", "CronJob.batch is in neither half"),
+        ("v1", "PersistentVolumeClaim", "PersistentVolumeClaim is in neither half"),
+        ("apiregistration.k8s.io/v1", "APIService", "APIService.apiregistration.k8s.io is in neither half"),
+        ("extensions/v1beta1", "Deployment", "Deployment.extensions is in neither half"),
     ] {
         check(vec![object(api_version, kind, "x", json!({}))], &[expected]);
+    }
+}
+
+#[test]
+fn a_document_that_is_no_object_is_refused() {
+    let named = |version: Value| json!({"apiVersion": version, "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "platform"}});
+    for (document, place) in [
+        (json!({"a": "b"}), "first/templates/x.yaml: "),
+        (json!({"apiVersion": "v1", "metadata": {"name": "x"}}), "first/templates/x.yaml, x: "),
+        (json!({"apiVersion": "v1", "kind": 1}), "first/templates/x.yaml: "),
+        (json!({"kind": "ConfigMap", "metadata": {"name": "x"}}), "first/templates/x.yaml, ConfigMap x: "),
+        (named(json!("")), "ConfigMap platform/x: "),
+        (named(json!(null)), "ConfigMap platform/x: "),
+    ] {
+        check(vec![of("first", document)], &[&format!("{place}the document has no apiVersion or no kind")]);
+    }
+}
+
+/// Whatever is wrong with a bundle, in whichever rule, a person reads it in one go.
+#[test]
+fn all_that_is_wrong_stands_in_one_message() {
+    let webhook = json!({"webhooks": [{"name": "w", "clientConfig": {"service": {"namespace": "platform", "name": "live"}},
+        "rules": [{"apiGroups": [""], "operations": ["*"], "resources": ["pods"]}]}]});
+    let objects = vec![
+        object("apps/v1", "DaemonSet", "a", json!({})),
+        object("v1", "ConfigMap", "b", json!({"metadata": {"namespace": "default"}})),
+        object("v1", "ConfigMap", "c", json!({"metadata": {"finalizers": ["x"], "ownerReferences": [{}]}})),
+        object("v1", "Service", "d", json!({"spec": {"type": "ExternalName"}})),
+        object("v1", "ServiceAccount", "pcm-platform", json!({})),
+        deployment("e", "r.example/app:v1"),
+        object("v1", "ConfigMap", "f", json!({})),
+        object("v1", "ConfigMap", "f", json!({})),
+        cluster_wide("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "g", webhook),
+    ];
+    let text = judge(&bundle_in(&["ns-platform"]), objects, Vec::new(), &SCOPE, &Live).unwrap_err().to_string();
+    let count = text.lines().filter(|line| line.starts_with("  - ")).count();
+    assert!(text.starts_with(&format!("the bundle is refused for {count} reasons:")) && text.lines().count() == count + 1, "{text}");
+    for words in [
+        "namespaces[0]: namespace `ns-platform` lies inside the service prefix",
+        "DaemonSet.apps platform/a: DaemonSet.apps is in neither half",
+        "ConfigMap default/b: a workload object may lie in the bundle's `namespaces` only",
+        "ConfigMap platform/c: metadata.finalizers is refused",
+        "ConfigMap platform/c: metadata.ownerReferences is refused",
+        "Service platform/d: a Service of type ExternalName is refused",
+        "the name `pcm-platform` is kept",
+        "image `r.example/app:v1` has no digest",
+        "ConfigMap platform/f: the object is rendered twice",
+        "MutatingWebhookConfiguration.admissionregistration.k8s.io g: webhook w: failurePolicy Fail",
+    ] {
+        assert!(text.contains(words), "{words} is not in {text}");
     }
 }
 
@@ -143,9 +204,13 @@ fn namespaces_of_others_are_refused() {
             (result, _) => panic!("{namespace}: {result:?}"),
         }
     }
-    for (name, expected) in
-        [("kube-system", &["belongs to the cluster"][..]), ("ns-a", &["service prefix"]), ("extra", &[]), ("platform", &[])]
-    {
+    for (name, expected) in [
+        ("kube-system", &["belongs to the cluster"][..]),
+        ("default", &["belongs to the cluster"]),
+        ("ns-a", &["service prefix"]),
+        ("extra", &[]),
+        ("platform", &[]),
+    ] {
         check(vec![cluster_wide("v1", "Namespace", name, json!({}))], expected);
     }
 }
@@ -178,11 +243,14 @@ fn images_are_pinned_and_listed() {
     let good = format!("r.example/app:v1@{DIGEST}");
     let other_digest = good.replace("aaaa", "bbbb");
     let foreign = format!("r.example/other@{DIGEST}");
+    let other_tag = format!("r.example/app:v2@{DIGEST}");
     for (image, expected) in [
         (good.as_str(), &[][..]),
         ("r.example/app:v1", &["containers `main`: image `r.example/app:v1` has no digest"]),
         (&other_digest, &["is not one of the component's `images`"]),
         (&foreign, &["is not one of the component's `images`"]),
+        (&other_tag, &[]),
+        ("r.example/app@sha256:12", &["image `r.example/app@sha256:12` has no digest"]),
         ("", &["containers `main` has no image"]),
     ] {
         check(vec![deployment("x", image)], expected);
@@ -234,14 +302,24 @@ fn fields_that_nobody_may_set() {
 #[test]
 fn permissions_are_in_the_order_of_application() {
     let rbac = "rbac.authorization.k8s.io/v1";
+    let admission = "admissionregistration.k8s.io/v1";
     let kinds = [
-        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        (admission, "MutatingWebhookConfiguration"),
+        (admission, "ValidatingWebhookConfiguration"),
+        (admission, "MutatingAdmissionPolicyBinding"),
+        (admission, "MutatingAdmissionPolicy"),
+        (admission, "ValidatingAdmissionPolicyBinding"),
+        (admission, "ValidatingAdmissionPolicy"),
+        (rbac, "RoleBinding"),
         (rbac, "ClusterRoleBinding"),
         (rbac, "Role"),
+        (rbac, "ClusterRole"),
         ("v1", "ServiceAccount"),
+        ("groupsnapshot.storage.k8s.io/v1", "VolumeGroupSnapshotClass"),
         ("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass"),
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
         ("storage.k8s.io/v1", "StorageClass"),
+        ("scheduling.k8s.io/v1", "PriorityClass"),
         ("v1", "Namespace"),
     ];
     let objects = kinds.iter().map(|(version, kind)| object(version, kind, "x", json!({}))).collect();
@@ -249,6 +327,30 @@ fn permissions_are_in_the_order_of_application() {
     let order: Vec<String> = result.permissions().iter().map(|object| object.key().kind).collect();
     assert_eq!(order, kinds.iter().rev().map(|(_, kind)| (*kind).to_owned()).collect::<Vec<_>>());
     assert!(result.workload().is_empty());
+}
+
+/// Inside a kind as the bundle says it; the workload by the manifest's order of components, whatever was rendered first.
+#[test]
+fn what_has_no_order_of_its_own_keeps_the_bundles() {
+    let from = |component: &str, kind: &str, name: &str| {
+        let mut rendered = object("v1", kind, name, json!({}));
+        rendered.component = Some(component.to_owned());
+        rendered.template = format!("{component}/templates/x.yaml");
+        rendered
+    };
+    let objects = vec![
+        from("second", "ConfigMap", "d"),
+        from("first", "ServiceAccount", "z"),
+        from("second", "ServiceAccount", "a"),
+        from("first", "Service", "c"),
+        from("first", "ConfigMap", "b"),
+        from("first", "ServiceAccount", "m"),
+        from("first", "ConfigMap", "a"),
+    ];
+    let result = judged(objects).unwrap();
+    let names = |objects: &[RenderedObject]| objects.iter().map(|object| object.key().name).collect::<Vec<_>>();
+    assert_eq!(names(result.permissions()), ["z", "a", "m"]);
+    assert_eq!(names(result.workload()), ["b", "a", "c", "d"]);
 }
 
 #[test]
@@ -262,6 +364,8 @@ fn waves_of_a_component() {
     let job = |name: &str| object("batch/v1", "Job", name, json!({}));
     let objects = vec![
         hook(job("last"), HookPhase::Post, 1),
+        hook(job("after"), HookPhase::Post, -1),
+        hook(config("with-the-last"), HookPhase::Post, 1),
         object("policy/v1", "PodDisruptionBudget", "budget", json!({})),
         deployment("server", &image),
         hook(job("migrate"), HookPhase::Pre, 0),
@@ -275,7 +379,7 @@ fn waves_of_a_component() {
     let result = judged(objects).unwrap();
     let told: Vec<(Phase, Vec<String>)> =
         result.waves("first").into_iter().map(|wave| (wave.phase, wave.objects.iter().map(|object| object.key().name).collect())).collect();
-    let expected: [(Phase, &[&str]); 8] = [
+    let expected: [(Phase, &[&str]); 10] = [
         (Phase::PreHook(-5), &["first"]),
         (Phase::PreHook(0), &["before"]),
         (Phase::PreHook(0), &["migrate"]),
@@ -283,6 +387,8 @@ fn waves_of_a_component() {
         (Phase::Services, &["service"]),
         (Phase::Workloads, &["server", "once"]),
         (Phase::Disruption, &["budget"]),
+        (Phase::PostHook(-1), &["after"]),
+        (Phase::PostHook(1), &["with-the-last"]),
         (Phase::PostHook(1), &["last"]),
     ];
     assert_eq!(told, expected.map(|(phase, names)| (phase, names.iter().map(|name| (*name).to_owned()).collect())));

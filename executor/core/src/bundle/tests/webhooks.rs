@@ -44,6 +44,8 @@ fn a_webhook_that_fails_closed_stops_nobody_else() {
         (json!({"rules": [{"apiGroups": ["own.io", "apps"], "resources": ["*"], "operations": ["*"]}]}), &[stops]),
         (json!({"rules": []}), &[]),
         (json!({"objectSelector": {"matchLabels": {"own": "yes"}}}), &[stops]),
+        (json!({"matchConditions": [{"name": "never", "expression": "false"}]}), &[stops]),
+        (json!({"failurePolicy": "Never heard of"}), &[stops]),
         (json!({"namespaceSelector": {"matchLabels": {"own": "yes"}}}), &[stops]),
         (json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "shop"}}}), &[]),
         (
@@ -58,6 +60,17 @@ fn a_webhook_that_fails_closed_stops_nobody_else() {
     ] {
         check(vec![definition("own.io", json!({})), configuration(rest)], expected);
     }
+}
+
+#[test]
+fn every_webhook_of_a_configuration_is_judged_of_either_kind() {
+    let mut both = configuration(json!({}));
+    let second = both.object["webhooks"][0].clone();
+    both.object["webhooks"].as_array_mut().unwrap().push(second);
+    both.object["webhooks"][1]["name"] = json!("other.own.io");
+    check(vec![both.clone()], &["webhook w.own.io: ", "webhook other.own.io: "]);
+    both.object["kind"] = json!("MutatingWebhookConfiguration");
+    check(vec![both], &["webhook w.own.io: ", "webhook other.own.io: "]);
 }
 
 #[test]
@@ -101,6 +114,8 @@ fn a_webhook_has_a_service_in_the_cluster() {
     check(vec![ignoring(json!({}))], &["clientConfig names no Service"]);
     check(vec![ignoring(own.clone())], &["its Service platform/own is neither rendered by this component nor live"]);
     check(vec![service("second"), ignoring(own.clone())], &["neither rendered by this component nor live"]);
+    let elsewhere = json!({"service": {"namespace": "kube-system", "name": "own"}});
+    check(vec![service("first"), ignoring(elsewhere)], &["its Service kube-system/own is neither rendered"]);
     check(vec![service("first"), ignoring(own)], &[]);
 }
 
@@ -139,4 +154,10 @@ fn the_plan_is_told_what_ignoring_webhooks_intercept() {
             timeout_seconds: 3,
         }]
     );
+    let rules = json!([{"apiGroups": ["apps", "batch"], "operations": ["CREATE", "UPDATE"], "resources": ["deployments", "jobs"]},
+        {"apiGroups": ["*"], "operations": ["DELETE"], "resources": ["*/*"]}]);
+    let result = judged(vec![configuration(json!({"failurePolicy": "Ignore", "rules": rules}))]).unwrap();
+    let told = &result.interceptions()[0];
+    assert_eq!(told.intercepts, "create,update of deployments,jobs in apps,batch; delete of */* in *");
+    assert_eq!(told.timeout_seconds, 10, "the API's default");
 }
