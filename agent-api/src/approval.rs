@@ -39,17 +39,31 @@ pub struct Approval {
 pub struct Capabilities {
     /// `gitVersion` of the API server, e.g. `v1.37.2`.
     pub kube_version: String,
-    /// Major version in the server's own words; empty in older approvals: what `kube_version` says.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub kube_major: String,
-    /// Minor version in the server's own words, which may differ from `kube_version`'s: `32+`. Empty as `kube_major`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub kube_minor: String,
     /// Every served `group/version` and `group/version/Kind`, sorted, no other.
     pub api_versions: Vec<String>,
+    /// The server's own words; absent in older approvals.
+    #[serde(default, skip_serializing_if = "ServerWords::is_empty")]
+    pub server: Box<ServerWords>,
+}
+
+/// What an API server says of itself that its `gitVersion` and what it serves do not tell.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ServerWords {
+    /// Major version; empty: what `kube_version` says.
+    #[serde(default)]
+    pub major: String,
+    /// Minor version, which may differ from that of `kube_version`: `32+`. Empty as `major`.
+    #[serde(default)]
+    pub minor: String,
     /// Groups whose own server did not answer: what they serve is unknown, and none of it is in `api_versions`. Sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_groups: Vec<String>,
+}
+
+impl ServerWords {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Versions of what rendered; a difference is named in a refusal.

@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use agent_api::approval::{Approval, Capabilities, Versions};
+use agent_api::approval::{Approval, Capabilities, ServerWords, Versions};
 use agent_api::command::{Command, CommandStatus, CommandView, Origin};
 use agent_api::digest::Sha256;
 use agent_api::enrolment::{EnrollRequest, EnrollResponse, SignRequest, SignResponse};
@@ -198,10 +198,8 @@ fn local_documents() {
             home_namespace: "clicklink-system".into(),
             capabilities: Capabilities {
                 kube_version: "v1.37.2-eks-2d5f260".into(),
-                kube_major: "1".into(),
-                kube_minor: "37+".into(),
                 api_versions: vec!["apps/v1".into(), "apps/v1/Deployment".into()],
-                unknown_groups: vec!["metrics.k8s.io".into()],
+                server: Box::new(ServerWords { major: "1".into(), minor: "37+".into(), unknown_groups: vec!["metrics.k8s.io".into()] }),
             },
             versions: Versions { clicklink: "0.1.0".into(), engine: "helm v4.3.1".into() },
             leftovers: 0,

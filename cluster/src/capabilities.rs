@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use agent_api::approval::Capabilities;
+use agent_api::approval::{Capabilities, ServerWords};
 use kube::Client;
 use kube::core::discovery::v2::{APIGroupDiscovery, APIVersionDiscovery};
 
@@ -28,10 +28,8 @@ pub async fn read(client: &Client) -> Result<Capabilities, ClusterError> {
     }
     Ok(Capabilities {
         kube_version: version.git_version,
-        kube_major: version.major,
-        kube_minor: version.minor,
         api_versions: names.into_iter().collect(),
-        unknown_groups: unknown.into_iter().collect(),
+        server: Box::new(ServerWords { major: version.major, minor: version.minor, unknown_groups: unknown.into_iter().collect() }),
     })
 }
 
@@ -109,7 +107,7 @@ mod tests {
     async fn names_as_helm_writes_them_and_groups_that_do_not_answer() {
         let read = read(&server(json!({"gitVersion": "v1.37.2", "major": "1", "minor": "37"}))).await.unwrap();
         assert_eq!(read.api_versions, ["apps/v1", "half.io/v2", "half.io/v2/A", "v1", "v1/Eviction", "v1/Pod"]);
-        assert_eq!(read.unknown_groups, ["half.io", "metrics.k8s.io"]);
+        assert_eq!(read.server.unknown_groups, ["half.io", "metrics.k8s.io"]);
     }
 
     #[tokio::test]
@@ -118,7 +116,7 @@ mod tests {
             [("v1.37.2", "1", "37"), ("v1.32.3-eks-2d5f260", "1", "32+"), ("v1.31.4-gke.1183000", "1", "31"), ("v1.33.1+k3s1", "1", "33")]
         {
             let read = read(&server(json!({"gitVersion": git, "major": major, "minor": minor}))).await.unwrap();
-            assert_eq!([read.kube_version, read.kube_major, read.kube_minor], [git, major, minor]);
+            assert_eq!([read.kube_version, read.server.major, read.server.minor], [git, major, minor]);
         }
     }
 }

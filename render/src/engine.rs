@@ -58,8 +58,8 @@ fn capabilities<S: serde::Serializer>(capabilities: &Capabilities, serializer: S
     use serde::ser::SerializeStruct as _;
     let mut out = serializer.serialize_struct("Capabilities", 4)?;
     out.serialize_field("kubeVersion", &capabilities.kube_version)?;
-    out.serialize_field("kubeMajor", &capabilities.kube_major)?;
-    out.serialize_field("kubeMinor", &capabilities.kube_minor)?;
+    out.serialize_field("kubeMajor", &capabilities.server.major)?;
+    out.serialize_field("kubeMinor", &capabilities.server.minor)?;
     out.serialize_field("apiVersions", &capabilities.api_versions)?;
     out.end()
 }

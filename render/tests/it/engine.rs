@@ -1,6 +1,6 @@
 //! The real engine on small charts: what comes back, in which order, and what is made up.
 
-use agent_api::approval::Capabilities;
+use agent_api::approval::{Capabilities, ServerWords};
 use base64::Engine as _;
 use render::engine::{ChartRenderer as _, EngineOutput, Request};
 use render::{Engine, EngineError};
@@ -87,7 +87,8 @@ async fn the_cluster_is_of_the_version_that_it_says() {
         // As recorded by an older approval.
         ("v1.32.3-eks-2d5f260", "", "", "v1.32.3-eks-2d5f260 v1.32.3-eks-2d5f260 1 32 true false"),
     ] {
-        let capabilities = Capabilities { kube_version: git.into(), kube_major: major.into(), kube_minor: minor.into(), ..capabilities() };
+        let server = ServerWords { major: major.into(), minor: minor.into(), ..ServerWords::default() };
+        let capabilities = Capabilities { kube_version: git.into(), server: Box::new(server), ..capabilities() };
         let output = render_on(&archive, json!({}), 0, &capabilities).await.unwrap();
         assert_eq!(output.objects[0].object["v"], expected, "{git} {minor}");
     }

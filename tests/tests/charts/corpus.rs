@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use futures::{StreamExt as _, stream};
-use serde_json::Value;
+use serde_json::{Value, json};
 use system_tests::TempFolder;
 
 use crate::case::{self, Case};
 use crate::helm::{self, Outcome};
-use crate::ours;
+use crate::{kept, ours};
 
 const SIDE_BY_SIDE: usize = 4;
 
@@ -31,9 +31,10 @@ pub(crate) async fn differences(cases: &[Case]) -> Vec<String> {
     let (theirs, ours) = tokio::join!(helm::outcomes(cases, &folder), rendered);
     let compared = cases.iter().zip(theirs).zip(ours).filter_map(|((case, theirs), ours)| {
         let made_up = ours.as_ref().map(|output| output.functions.clone()).unwrap_or_default();
+        let kept = ours.as_ref().map_or(Ok(()), kept::check);
         let ours = ours.map(|output| ours::objects(&output));
         let problem = if made_up == case.made_up { compare(case, theirs, ours) } else { Err(format!("made up by {made_up:?}")) };
-        problem.err().map(|problem| format!("{}: {problem}", case.name))
+        problem.and(kept).err().map(|problem| format!("{}: {problem}", case.name))
     });
     compared.collect()
 }
@@ -71,13 +72,11 @@ fn identity(object: &Value) -> String {
     format!("{} {}", object["kind"], object["metadata"]["name"])
 }
 
-/// Without empty annotations, which kubectl's reading leaves behind.
+/// Without empty annotations, which kubectl's reading leaves behind, and without an empty namespace, which it takes away.
 fn plain(object: &Value) -> Value {
     let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)
-        && metadata.get("annotations").is_some_and(|annotations| annotations.as_object().is_some_and(serde_json::Map::is_empty))
-    {
-        metadata.remove("annotations");
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, value| !(field == "annotations" && *value == json!({}) || field == "namespace" && value == ""));
     }
     object
 }

@@ -7,4 +7,5 @@ mod corpus;
 mod editions;
 mod generated;
 mod helm;
+mod kept;
 mod ours;
