@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod capabilities;
 mod case;
 mod corpus;
 mod editions;
