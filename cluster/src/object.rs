@@ -145,26 +145,50 @@ pub async fn any_of(client: &Client, definition: &Value) -> Result<bool, Cluster
     Ok(false)
 }
 
-/// Applies an object, reading first what is there, so that the outcome is exact.
-///
-/// A Secret is not read (the executor may not): a dry-run apply before it answers with the stored `resourceVersion`.
+/// What a dry run found in an object's place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Found {
+    /// Nothing: it would be created.
+    Nothing,
+    /// An object of this `resourceVersion`.
+    Version(String),
+}
+
+/// Applies an object in a dry run; what was found in its place.
 ///
 /// # Errors
 /// See [`ClusterError`].
-pub async fn apply(client: &Client, object: &Value, how: Apply) -> Result<Applied, ClusterError> {
+pub async fn dry_run(client: &Client, object: &Value, manager: &'static str) -> Result<Found, ClusterError> {
+    let answer = patch(client, object, Apply { manager, dry_run: true }).await?;
+    // A dry run keeps the stored version.
+    let version = version(&answer.body).filter(|_| !answer.created);
+    Ok(version.map_or(Found::Nothing, |version| Found::Version(version.to_owned())))
+}
+
+/// Applies an object where a dry run told before what is in its place, so that the outcome is exact.
+///
+/// What is there is read first; a Secret is not (the executor may not), and it has no status that could move its version.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn apply(client: &Client, object: &Value, found: &Found, how: Apply) -> Result<Applied, ClusterError> {
     let key = ObjectKey::of(object);
-    if key.group.is_empty() && key.kind == "Secret" && !how.dry_run {
-        let before = patch(client, object, Apply { dry_run: true, ..how }).await?;
-        let answer = patch(client, object, how).await?;
-        let outcome = match version(&before.body) == version(&answer.body) {
-            _ if answer.created => Outcome::Created,
-            true => Outcome::Unchanged,
-            false => Outcome::Changed,
-        };
-        return Ok(Applied { object: answer.body, outcome });
+    match found {
+        Found::Nothing => apply_over(client, object, None, how).await,
+        Found::Version(before) if key.group.is_empty() && key.kind == "Secret" => {
+            let answer = patch(client, object, how).await?;
+            let outcome = match version(&answer.body) == Some(before.as_str()) {
+                _ if answer.created => Outcome::Created,
+                true => Outcome::Unchanged,
+                false => Outcome::Changed,
+            };
+            Ok(Applied { object: answer.body, outcome })
+        }
+        Found::Version(_) => {
+            let before = get(client, object).await?;
+            apply_over(client, object, before.as_ref(), how).await
+        }
     }
-    let before = get(client, object).await?;
-    apply_over(client, object, before.as_ref(), how).await
 }
 
 /// Applies an object where the caller knows what is there.

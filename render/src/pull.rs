@@ -155,10 +155,14 @@ impl Registry {
         size: Option<u64>,
     ) -> Result<(Option<String>, Arriving<'a>), PullError> {
         let mut arriving = Arriving::new(limit, size, ask.reference);
-        let mut resumes = 0;
+        let (mut resumes, mut sent_type) = (0, None);
         loop {
-            let answer = self.get(&ask, repository).await?;
-            let sent_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
+            let answer = match self.get(&ask, repository).await {
+                // There is no rest: what is there is shorter than was announced, and its digest tells.
+                Err(PullError::Status { status: 416, .. }) if ask.from > 0 => return Ok((sent_type, arriving)),
+                other => other?,
+            };
+            sent_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
             match arriving.take(answer).await {
                 Ok(()) => return Ok((sent_type, arriving)),
                 Err(PullError::Transport { .. } | PullError::Short { .. }) if resumes < MAX_RESUMES => resumes += 1,

@@ -1,6 +1,6 @@
 //! Applies one component of an approved bundle: wave after wave, hooks to completion, then until it is ready.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use agent_api::frame::{CommandProgress, ObjectOutcome, Up};
 use agent_api::name::CommandId;
 use agent_api::names::FIELD_MANAGER_EXECUTOR;
 use agent_api::object::ObjectKey;
-use cluster::object::Apply;
+use cluster::object::{Apply, Found};
 use cluster::readiness::{self, WaitError};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Phase, Wave};
@@ -39,14 +39,21 @@ pub(crate) struct Task {
 }
 
 /// Applies and waits; `written` holds what was written, also where it fails.
-pub(super) async fn component(worker: &Worker, client: Client, task: Task, written: &mut Vec<ObjectOutcome>) -> Result<(), ApplyError> {
+/// `found` is what a dry run told to be in the objects' places.
+pub(super) async fn component(
+    worker: &Worker,
+    client: Client,
+    found: &BTreeMap<ObjectKey, Found>,
+    task: Task,
+    written: &mut Vec<ObjectOutcome>,
+) -> Result<(), ApplyError> {
     let components = &task.approved.bundle().manifest().components;
     let name = components.get(task.component).map(|component| component.name.to_string()).unwrap_or_default();
     let mut progress = Progress::new(worker, &task, components.len());
     let mut to_watch = Vec::new();
     for wave in task.approved.judged().waves(&name) {
         let todo: Vec<ObjectKey> = wave.objects.iter().map(|object| object.key()).filter(|key| !task.jobs_done.contains(key)).collect();
-        let live = write_all(&client, &task.approved, todo, written).await?;
+        let live = write_all(&client, &task.approved, found, todo, written).await?;
         if is_hook(&wave) {
             wait(worker, &client, &task, &live, &mut progress).await?;
         } else {
@@ -61,6 +68,7 @@ pub(super) async fn component(worker: &Worker, client: Client, task: Task, writt
 async fn write_all(
     client: &Client,
     approved: &Arc<Approved>,
+    found: &BTreeMap<ObjectKey, Found>,
     keys: Vec<ObjectKey>,
     written: &mut Vec<ObjectOutcome>,
 ) -> Result<Vec<Value>, ApplyError> {
@@ -71,7 +79,8 @@ async fn write_all(
             if failed.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let result = write(client, approved, key).await;
+            let before = found.get(&key).unwrap_or(&Found::Nothing);
+            let result = write(client, approved, before, key).await;
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             result.map(Some)
         })
@@ -102,7 +111,7 @@ fn is_hook(wave: &Wave) -> bool {
 
 /// One write. The approval's end is asked before each try, and ends a try that is under way; a denial is tried again while rights may
 /// still be on their way.
-async fn write(client: &Client, approved: &Approved, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
+async fn write(client: &Client, approved: &Approved, found: &Found, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
     let started = Instant::now();
     loop {
         let now = jiff::Timestamp::now();
@@ -110,7 +119,7 @@ async fn write(client: &Client, approved: &Approved, key: ObjectKey) -> Result<(
         let left = Duration::try_from(approved.expires_at().duration_since(now)).unwrap_or_default();
         let object = writable.object(&key).ok_or_else(|| ApplyError::Other(format!("{key} is not part of the approved bundle")))?;
         let how = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: false };
-        let tried = tokio::time::timeout(left, cluster::object::apply(client, &object.object, how)).await;
+        let tried = tokio::time::timeout(left, cluster::object::apply(client, &object.object, found, how)).await;
         match tried.map_err(|_elapsed| ApplyError::Expired)? {
             Ok(applied) => {
                 tracing::info!(object = %key, outcome = ?applied.outcome, "applied");

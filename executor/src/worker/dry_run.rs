@@ -1,12 +1,12 @@
 //! The whole workload half in a dry run, as `pcm-platform`, before the first write: what changed since the approval (a field that somebody took
 //! over, a quota, an admission policy) is found while nothing is half applied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use agent_api::names::FIELD_MANAGER_EXECUTOR;
 use agent_api::object::{ObjectKey, RenderedObject};
-use cluster::object::{self, Apply};
+use cluster::object::{self, Found};
 use cluster::{Client, ClusterError};
 use executor_core::{Approved, ReadError};
 use futures::{StreamExt, TryStreamExt};
@@ -14,22 +14,38 @@ use futures::{StreamExt, TryStreamExt};
 use super::{CONCURRENCY, PAUSE, PROPAGATION, may_propagate};
 use crate::terminal::chain;
 
-const DRY: Apply = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };
+/// What it found.
+#[derive(Default)]
+pub(super) struct DryRun {
+    /// What would not be taken, a sentence each, in the order of the workload half.
+    pub(super) refused: Vec<String>,
+    /// What is in the objects' places.
+    pub(super) found: BTreeMap<ObjectKey, Found>,
+}
 
-/// What would not be taken, a sentence each, in the order of the workload half. Jobs that are done are not written again.
-pub(super) async fn refused(client: &Client, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<Vec<String>, ReadError> {
+/// Asks of every object, but for Jobs that are done: they are not written again.
+pub(super) async fn of(client: &Client, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<DryRun, ReadError> {
     let began = Instant::now();
     let objects = approved.judged().workload().iter().filter(|object| !jobs_done.contains(&object.key()));
     let questions: Vec<_> = objects.map(|object| one(client, object, began)).collect();
-    let answers = futures::stream::iter(questions).buffered(CONCURRENCY);
-    answers.try_filter_map(|refusal| async { Ok(refusal) }).try_collect().await
+    let mut answers = futures::stream::iter(questions).buffered(CONCURRENCY);
+    let mut dry_run = DryRun::default();
+    while let Some(answer) = answers.try_next().await? {
+        match answer {
+            Ok((object, found)) => drop(dry_run.found.insert(object, found)),
+            Err(refusal) => dry_run.refused.push(refusal),
+        }
+    }
+    Ok(dry_run)
 }
 
+type Answer = Result<(ObjectKey, Found), String>;
+
 /// A denial is asked again while rights may still be on their way, and for all objects together no longer than that.
-async fn one(client: &Client, rendered: &RenderedObject, began: Instant) -> Result<Option<String>, ReadError> {
+async fn one(client: &Client, rendered: &RenderedObject, began: Instant) -> Result<Answer, ReadError> {
     loop {
-        match object::apply_over(client, &rendered.object, None, DRY).await {
-            Ok(_) => return Ok(None),
+        match object::dry_run(client, &rendered.object, FIELD_MANAGER_EXECUTOR).await {
+            Ok(found) => return Ok(Ok((rendered.key(), found))),
             Err(ClusterError::Unauthorized { .. }) => return Err(ReadError::Unauthorized),
             Err(error) if may_propagate(&error) && began.elapsed() < PROPAGATION => tokio::time::sleep(PAUSE).await,
             Err(
@@ -37,7 +53,7 @@ async fn one(client: &Client, rendered: &RenderedObject, began: Instant) -> Resu
                 | ClusterError::Invalid { .. }
                 | ClusterError::Forbidden { .. }
                 | ClusterError::NotFound { .. }),
-            ) => return Ok(Some(chain(&error))),
+            ) => return Ok(Err(chain(&error))),
             Err(error) => return Err(ReadError::Other(chain(&error))),
         }
     }

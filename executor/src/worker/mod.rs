@@ -5,6 +5,7 @@
 mod apply;
 mod dry_run;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,9 +13,11 @@ use std::time::{Duration, Instant};
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
 use agent_api::names::{PCM_PLATFORM, PLATFORM_POLICIES};
+use agent_api::object::ObjectKey;
+use cluster::object::Found;
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
-use executor_core::{ApplyError, Fact, Read, ReadError, TokenBundle, TokenBundleError};
+use executor_core::{ApplyError, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError};
 use futures::{StreamExt, TryStreamExt};
 use render::Renderer;
 use serde_json::{Value, json};
@@ -49,8 +52,15 @@ pub(crate) struct Worker {
     pub(crate) channel: Channel,
     /// Where facts go.
     pub(crate) facts: mpsc::Sender<(CommandId, Fact)>,
-    /// The running sync's client.
-    platform: Arc<Mutex<Option<(CommandId, Client)>>>,
+    /// The running sync.
+    platform: Arc<Mutex<Option<Running>>>,
+}
+
+/// What a sync keeps between its steps.
+struct Running {
+    id: CommandId,
+    client: Client,
+    found: Arc<BTreeMap<ObjectKey, Found>>,
 }
 
 impl Worker {
@@ -77,10 +87,7 @@ impl Worker {
                 Read::Render(bundle, capabilities, home) => Fact::Rendered(worker.render(&bundle, &capabilities, &home).await),
                 Read::Permissions(judged) => Fact::Permissions(worker.permissions(id, &judged).await),
                 Read::Images(bundle) => Fact::Images(worker.images(&bundle).await),
-                Read::DryRun { approved, jobs_done } => Fact::DryRun(match worker.client(id).await {
-                    Ok(client) => dry_run::refused(&client, &approved, &jobs_done).await,
-                    Err(error) => Err(error),
-                }),
+                Read::DryRun { approved, jobs_done } => Fact::DryRun(worker.dry_run(id, &approved, &jobs_done).await),
             };
             let _ = worker.facts.send((id, fact)).await;
         });
@@ -92,8 +99,8 @@ impl Worker {
         tokio::spawn(async move {
             let id = task.id;
             let mut written = Vec::new();
-            let result = match worker.client(id).await {
-                Ok(client) => apply::component(&worker, client, task, &mut written).await,
+            let result = match worker.running(id).await {
+                Ok((client, found)) => apply::component(&worker, client, &found, task, &mut written).await,
                 Err(ReadError::Unauthorized) => Err(ApplyError::Unauthorized),
                 Err(ReadError::Other(problem)) => Err(ApplyError::Other(problem)),
             };
@@ -106,14 +113,27 @@ impl Worker {
         let connection = cluster::connect::bearer(&found.server, &found.ca, &found.token)
             .await
             .map_err(|error| TokenBundleError::Damaged(chain(&error)))?;
-        *self.platform.lock().await = Some((id, connection.client));
+        *self.platform.lock().await = Some(Running { id, client: connection.client, found: Arc::default() });
         Ok(found.bundle)
     }
 
-    async fn client(&self, id: CommandId) -> Result<Client, ReadError> {
+    async fn running(&self, id: CommandId) -> Result<(Client, Arc<BTreeMap<ObjectKey, Found>>), ReadError> {
         let platform = self.platform.lock().await;
-        let of_this_sync = platform.as_ref().filter(|(sync, _)| *sync == id).map(|(_, client)| client.clone());
-        of_this_sync.ok_or_else(|| ReadError::Other("the sync's token bundle was not read".into()))
+        let of_this_sync = platform.as_ref().filter(|running| running.id == id);
+        let kept = of_this_sync.map(|running| (running.client.clone(), Arc::clone(&running.found)));
+        kept.ok_or_else(|| ReadError::Other("the sync's token bundle was not read".into()))
+    }
+
+    async fn client(&self, id: CommandId) -> Result<Client, ReadError> {
+        Ok(self.running(id).await?.0)
+    }
+
+    async fn dry_run(&self, id: CommandId, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<Vec<String>, ReadError> {
+        let dry_run::DryRun { refused, found } = dry_run::of(&self.client(id).await?, approved, jobs_done).await?;
+        if let Some(running) = self.platform.lock().await.as_mut().filter(|running| running.id == id) {
+            running.found = Arc::new(found);
+        }
+        Ok(refused)
     }
 
     async fn account(&self, id: CommandId, home: &str) -> Result<Option<Value>, ReadError> {

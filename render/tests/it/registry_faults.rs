@@ -79,6 +79,23 @@ async fn a_transfer_that_breaks_off_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn bytes_that_end_before_they_should_are_other_bytes() {
+    for rest in [416, 206] {
+        let (all, digest) = content();
+        let registry = FakeRegistry::start(move |asked| match (asked.path().contains("/blobs/"), &asked.range) {
+            (false, _) => all.answer(asked),
+            (true, None) => Answer::body(all.answer(asked).body[..40].to_vec()),
+            (true, Some(_)) if rest == 416 => Answer::status(416),
+            (true, Some(_)) => Answer { status: 206, ..Answer::body(Vec::new()) }.header("Content-Range", "bytes 40-40/40"),
+        })
+        .await;
+        let error = pulled(&registry, &digest).await.unwrap_err();
+        let expected = if rest == 416 { "the registry sent other bytes" } else { "40 of" };
+        assert!(error.contains(expected), "{rest}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn a_transfer_that_never_ends_well_ends() {
     let (all, digest) = content();
     let registry = FakeRegistry::start(move |asked| {

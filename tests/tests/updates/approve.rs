@@ -75,6 +75,12 @@ async fn the_registry_fails(landscape: &Landscape, release: &Release, bundle: &s
     fails(landscape, &["--bundle", bundle], &["chart clickhouse-operator 0.3.0 cannot be pulled", "the registry sent other bytes"]).await;
     registry.falsify(&archive, &honest).unwrap();
 
+    let image = release.components[2].images[0].split_once('@').unwrap().1.to_owned();
+    let kept = registry.read(&image).unwrap();
+    registry.lose(&image).unwrap();
+    fails(landscape, &["--bundle", bundle], &["error[registry_not_found]", &image]).await;
+    registry.restore(&image, &kept).unwrap();
+
     let wrong = registry.wrong_docker_config().unwrap();
     let before = Before::of(landscape).await;
     let refused = approve_by_hand(landscape, bundle, &landscape.connector.access_dir(), &wrong).await;

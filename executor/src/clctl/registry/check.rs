@@ -11,10 +11,10 @@ use render::registry_check::{check_host, check_registry};
 use render::{PullError, RegistryAccess, RegistryAccessError};
 
 use super::report::{Checked, Registry};
-use crate::clctl::docker_config;
 use crate::clctl::output::Output;
 use crate::clctl::platform::arguments::Place;
 use crate::clctl::platform::pending::{self, PendingError};
+use crate::clctl::{docker_config, local_api};
 use crate::config::{Config, ConfigError, DEFAULT_PATH};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
@@ -34,7 +34,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     place: Place,
     /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
     endpoint: Option<String>,
     /// Registry credentials: a docker config.json (default: the configuration's, else ~/.docker/config.json where it is there).
     #[arg(long, value_name = "FILE")]

@@ -277,15 +277,6 @@ impl Approve {
         approval.grant(self.ttl).await?;
         Ok(ExitCode::SUCCESS)
     }
-
-    /// The file that was named, or docker's own where it is there.
-    fn registry_config(&self) -> Option<PathBuf> {
-        self.registry_config.clone().or_else(|| {
-            let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
-            let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".docker")))?;
-            Some(folder.join("config.json")).filter(|file| file.exists())
-        })
-    }
 }
 
 /// Everything that was shown and agreed to.
@@ -353,7 +344,7 @@ async fn plan(
             found.map(|path| format!("component {}: value {path} looks like a secret; a bundle is no place for one", component.name))
         })
         .collect();
-    warnings.extend(rendering.left_out.iter().map(|hook| format!("hook that never runs here: {hook}")));
+    warnings.extend(rendering.warnings.iter().cloned());
     let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
     warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
     let plan = Plan {

@@ -7,6 +7,7 @@ use executor_core::bundle::{Judged, Refusals, Scope, judge};
 use render::{Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
 
 use super::{Approve, live};
+use crate::clctl::docker_config;
 use crate::error_code::{Code, Coded};
 
 /// The first Kubernetes with admission policies as approvals need them.
@@ -66,24 +67,31 @@ pub(super) struct Rendering {
     pub(super) judged: Judged,
     pub(super) capabilities: Capabilities,
     pub(super) versions: Versions,
-    /// Hooks that never run here.
-    pub(super) left_out: Vec<String>,
+    /// What a person should know of it.
+    pub(super) warnings: Vec<String>,
 }
 
-/// Reads what charts may ask of the cluster, renders twice, and judges.
+/// Reads what charts may ask of the cluster, renders twice, judges, and sees that the images are there.
 pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle, scope: &Scope<'_>) -> Result<Rendering, RenderingError> {
     let served = capabilities::read(client).await?;
     if inventory::major_minor(&served.kube_version).is_some_and(|version| version < OLDEST) {
         return Err(RenderingError::TooOld(served.kube_version));
     }
-    let access = RegistryAccess::load(arguments.registry_config().as_deref(), arguments.registry_ca_file.as_deref())?;
+    let registry_config = arguments.registry_config.clone().or_else(docker_config::own_file);
+    let access = RegistryAccess::load(registry_config.as_deref(), arguments.registry_ca_file.as_deref())?;
     let renderer = Renderer::new(Engine::locate().await?, access);
     let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
     let rendered = renderer.render_twice(bundle.manifest(), &capabilities).await?;
     let live = live::read(client, &rendered.objects).await?;
+    let left_out = rendered.left_out.iter();
     let left_out =
-        rendered.left_out.iter().map(|hook| format!("component {}, {}, {}", hook.component, hook.template, hook.object)).collect();
+        left_out.map(|hook| format!("hook that never runs here: component {}, {}, {}", hook.component, hook.template, hook.object));
+    let groups = capabilities.server.unknown_groups.iter();
+    let groups = groups.map(|group| format!("API group {group} does not answer: charts are told that nothing of it is served"));
+    let mut warnings: Vec<String> = left_out.chain(groups).collect();
     let judged = judge(bundle, rendered.objects, rendered.placeholders, scope, &live)?;
+    let images = renderer.require_images(bundle.manifest()).await?;
+    warnings.extend(images.unchecked.iter().map(|image| format!("image of another registry, not checked: {image}")));
     let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").to_owned(), engine: renderer.engine_version().to_owned() };
-    Ok(Rendering { judged, capabilities, versions, left_out })
+    Ok(Rendering { judged, capabilities, versions, warnings })
 }
