@@ -138,6 +138,16 @@ mod tests {
     }
 
     #[test]
+    fn the_rules_are_published_as_they_are() {
+        let page = include_str!("../../../docs/readiness.md");
+        let rules: Vec<&str> = include_str!("rule.rs").lines().filter_map(|line| line.strip_prefix("//! |")).collect();
+        assert_eq!(rules.len(), 6);
+        for rule in rules {
+            assert!(page.contains(&format!("\n|{rule}\n")), "{rule}");
+        }
+    }
+
+    #[test]
     fn deployments() {
         let good = json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2});
         let with = |field: &str, value: Value| {

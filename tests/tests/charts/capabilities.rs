@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_api::kind::{Kind, Refused};
 use serde_json::Value;
 use system_tests::{ControlPlane, Program, Tools, eventually};
 
@@ -57,6 +58,26 @@ async fn a_chart_is_told_of_a_cluster_what_helm_tells_it() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(ours.api_versions, names);
+    every_kind_has_its_place(&ours.api_versions);
+}
+
+/// Each kind that the API server serves is in one of the halves, or refused for a reason.
+fn every_kind_has_its_place(served: &[String]) {
+    let mut placed = 0;
+    for (group, kind) in served.iter().filter_map(|name| match name.split('/').collect::<Vec<_>>()[..] {
+        ["v1", kind] => Some(("", kind)),
+        [group, _, kind] => Some((group, kind)),
+        _ => None,
+    }) {
+        // Bodies of subresources, and what a request brings with it.
+        let no_object =
+            ["Scale", "Eviction", "TokenRequest", "PodExecOptions", "PodAttachOptions", "PodPortForwardOptions", "PodProxyOptions"];
+        if !no_object.contains(&kind) && !kind.ends_with("ProxyOptions") {
+            assert!(Kind::find(group, kind).is_some() || Refused::find(group, kind).is_some(), "{kind} of `{group}` has no place");
+            placed += 1;
+        }
+    }
+    assert!(placed > 60, "{placed} kinds");
 }
 
 /// `.Capabilities` as a template sees them in an installation that helm tries out on the server.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agent_api::kind::Half;
+use agent_api::kind::{Half, Refused};
 use agent_api::manifest::Manifest;
 use agent_api::object::{ObjectKey, RenderedObject};
 use serde_json::Value;
@@ -68,7 +68,8 @@ pub(super) fn check_document(object: &RenderedObject, findings: &mut Findings<'_
 pub(super) fn check_object(manifest: &Manifest, object: &RenderedObject, findings: &mut Findings<'_>) {
     let key = object.key();
     let Some(row) = key.row() else {
-        findings.object(object, format!("{} is in neither half of a bundle", kind_name(&key)), hint_for(&key));
+        let avoid = Refused::find(&key.group, &key.kind).map(|row| row.avoid).filter(|avoid| !avoid.is_empty());
+        findings.object(object, format!("{} is in neither half of a bundle", kind_name(&key)), avoid);
         return;
     };
     if row.namespaced && key.namespace.is_empty() {
@@ -107,23 +108,4 @@ pub(super) fn check_duplicates<'a>(objects: impl Iterator<Item = &'a RenderedObj
 
 fn kind_name(key: &ObjectKey) -> String {
     if key.group.is_empty() { key.kind.clone() } else { format!("{}.{}", key.kind, key.group) }
-}
-
-/// The chart value that usually avoids a kind.
-fn hint_for(key: &ObjectKey) -> Option<&'static str> {
-    let hint = match (key.group.as_str(), key.kind.as_str()) {
-        ("apps", "DaemonSet") => "set the chart's deployment mode to Deployment (often `mode: deployment` or `kind: Deployment`)",
-        ("cert-manager.io", "Certificate" | "Issuer" | "ClusterIssuer") => {
-            "switch the chart's cert-manager and webhook values off (often `certManager.enabled: false`, `webhook.enabled: false`)"
-        }
-        ("monitoring.coreos.com", "ServiceMonitor" | "PodMonitor") => {
-            "switch the chart's monitor off (often `serviceMonitor.enabled: false`, `podMonitor.enabled: false`)"
-        }
-        ("monitoring.coreos.com", "PrometheusRule") => "switch the chart's rules off (often `prometheusRule.enabled: false`)",
-        ("autoscaling", "HorizontalPodAutoscaler") => "switch the chart's autoscaling off (often `autoscaling.enabled: false`)",
-        ("networking.k8s.io", "Ingress") => "switch the chart's ingress off (often `ingress.enabled: false`)",
-        ("networking.k8s.io", "NetworkPolicy") => "switch the chart's network policy off (often `networkPolicy.enabled: false`)",
-        _ => return None,
-    };
-    Some(hint)
 }

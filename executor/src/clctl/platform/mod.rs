@@ -2,6 +2,7 @@
 
 mod approve;
 pub(super) mod arguments;
+mod kinds;
 pub(super) mod pending;
 mod record;
 mod removal;
@@ -31,6 +32,8 @@ pub(crate) enum Platform {
     Approve(Box<approve::Approve>),
     /// Show the staged bundle, the approval that holds, and former ones.
     Show(show::Show),
+    /// Tell which kinds a bundle may hold, who applies them and why, and why others are refused.
+    Kinds(kinds::Kinds),
     /// Test clusters: uninstall the platform's components, so that their first installation can be replayed.
     Reset(reset::Reset),
 }
@@ -40,6 +43,7 @@ impl Platform {
         match self {
             Self::Approve(approve) => approve.run().await,
             Self::Show(show) => show.run().await,
+            Self::Kinds(kinds) => kinds.run(),
             Self::Reset(reset) => reset.run().await,
         }
     }

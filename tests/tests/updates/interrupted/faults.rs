@@ -9,7 +9,7 @@ use system_tests::{Disturbance, Refusal, When};
 use super::writes::{Cut, Sequence, kind, of_steps, soak};
 use super::{agree, may_write, whole};
 
-/// Each of these happens once at each kind of write, and the approval goes through.
+/// What passes, and the approval goes through.
 const PASSING: [Disturbance; 7] = [
     Disturbance::Answer(Refusal::TooManyRequests),
     Disturbance::Answer(Refusal::InternalError),
@@ -20,12 +20,17 @@ const PASSING: [Disturbance; 7] = [
     Disturbance::Cut(When::After),
 ];
 
+/// At each kind of write one of them happens, the first time that it comes: another one at the next, and in each round. With SOAK there are as
+/// many rounds as it takes for each to happen at each kind.
 pub(super) async fn once_at_each_write(cut: &Cut<'_>, bundles: [&str; 2]) {
-    for (n, disturbance) in PASSING.into_iter().enumerate() {
+    for round in if soak() { 0..PASSING.len() } else { 0..2 } {
         let mut known = BTreeSet::new();
-        cut.relay.disturb(move |asked| (asked.is_write() && known.insert(kind(asked))).then_some(disturbance));
-        let approved = cut.try_approve(bundles[n % 2]).await;
-        assert!(approved.success(), "{disturbance:?}: {approved:?}");
+        cut.relay.disturb(move |asked| {
+            let is_new = asked.is_write() && known.insert(kind(asked));
+            is_new.then(|| PASSING[(known.len() + round) % PASSING.len()])
+        });
+        let approved = cut.try_approve(bundles[round % 2]).await;
+        assert!(approved.success(), "round {round}: {approved:?}");
         agree(cut.landscape).await;
         may_write(cut.landscape).await.unwrap();
     }

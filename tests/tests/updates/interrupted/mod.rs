@@ -19,29 +19,54 @@ use crate::file;
 
 const HOME: &str = "clicklink-system";
 
+/// A landscape with two bundles, the first of which is proposed and approved.
+struct Place {
+    landscape: Landscape,
+    relay: ApiBetween,
+    proposed: String,
+    first: String,
+    second: String,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let landscape = Landscape::new().await;
+        let relay = ApiBetween::start(&landscape.control_plane).await.unwrap();
+        let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
+        let second = bundle::push(&landscape.registry, Edition::Second).await.unwrap();
+        let proposed = landscape.propose("platform-1", &first).await.unwrap();
+        let (first, second) = (file(&landscape, "first", &first), file(&landscape, "second", &second));
+        Cut { landscape: &landscape, relay: &relay }.approve(&first).await;
+        Self { landscape, relay, proposed, first, second }
+    }
+
+    fn cut(&self) -> Cut<'_> {
+        Cut { landscape: &self.landscape, relay: &self.relay }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
-    let landscape = Landscape::new().await;
-    let relay = ApiBetween::start(&landscape.control_plane).await.unwrap();
-    let first = bundle::push(&landscape.registry, Edition::First).await.unwrap();
-    let second = bundle::push(&landscape.registry, Edition::Second).await.unwrap();
-    let proposed = landscape.propose("platform-1", &first).await.unwrap();
-    let (first, second) = (file(&landscape, "first", &first), file(&landscape, "second", &second));
-    let cut = Cut { landscape: &landscape, relay: &relay };
+    let place = Place::new().await;
+    let (cut, first, second) = (place.cut(), &place.first, &place.second);
+    killed::of_the_same_bundle(&cut, first).await;
+    killed::of_another_bundle(&cut, [first, second]).await;
+    killed::the_former_bundle_is_refused(&cut, &place.proposed, second).await;
+}
 
-    cut.approve(&first).await;
-    killed::of_the_same_bundle(&cut, &first).await;
-    killed::of_another_bundle(&cut, [&first, &second]).await;
-    killed::the_former_bundle_is_refused(&cut, &proposed, &second).await;
-    faults::once_at_each_write(&cut, [&first, &second]).await;
-    faults::silence(&cut, &second).await;
-    faults::that_stay(&cut, [&first, &second]).await;
-    what_was_shown_counts(&cut, &second).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
+    let place = Place::new().await;
+    let (cut, landscape, first, second) = (place.cut(), &place.landscape, &place.first, &place.second);
+    faults::once_at_each_write(&cut, [first, second]).await;
+    faults::silence(&cut, second).await;
+    faults::that_stay(&cut, [first, second]).await;
+    what_was_shown_counts(&cut, second).await;
 
     let began = Instant::now();
-    cut.approve(&second).await;
-    without_an_api_server(&landscape, &second, began.elapsed()).await;
-    two_at_once(&landscape, &first, &second).await;
+    cut.approve(second).await;
+    without_an_api_server(landscape, second, began.elapsed()).await;
+    two_at_once(landscape, first, second).await;
 }
 
 /// Between the plan and the pins somebody puts in a policy that makes other objects of what was rendered: nobody has seen those.
