@@ -310,9 +310,10 @@ async fn what_is_there_is_observed_and_not_what_was_asked_for(landscape: &mut La
     .await;
     assert_eq!(landscape.known_commands().await.unwrap(), commands, "nothing was asked of the executor");
 
-    // With an approval again, a sync brings back what is missing.
+    // An approval again is answered with a sync, which brings back what is missing.
+    let known = landscape.known_commands().await.unwrap();
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
-    sync_again(landscape, sha256, "11 workload object(s) applied: 1 created, 0 changed, 10 unchanged").await;
+    synced(landscape, &known, sha256, "11 workload object(s) applied: 1 created, 0 changed, 10 unchanged").await;
     is_observed_as_released(landscape, release).await;
 }
 
@@ -349,7 +350,12 @@ async fn both_halves_are_of_the_second_edition(landscape: &Landscape) {
 async fn sync_again(landscape: &Landscape, sha256: &str, outcomes: &str) {
     let known = landscape.known_commands().await.unwrap();
     landscape.rearm().await.unwrap();
-    let ended = landscape.until_new_ended(&known).await;
+    synced(landscape, &known, sha256, outcomes).await;
+}
+
+/// Waits for the one command that was not known.
+async fn synced(landscape: &Landscape, known: &BTreeSet<String>, sha256: &str, outcomes: &str) {
+    let ended = landscape.until_new_ended(known).await;
     assert_eq!(ended["result"], format!("synced bundle {sha256}: {outcomes}"), "{ended}");
     landscape.until_status("synced", sha256).await;
 }
