@@ -21,7 +21,15 @@ impl Sha256 {
     /// The digest of exactly these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(hex(&Hasher::digest(bytes)))
+        Self::of_all([bytes])
+    }
+
+    /// The digest of these bytes, one part after the other.
+    #[must_use]
+    pub fn of_all<T: AsRef<[u8]>>(parts: impl IntoIterator<Item = T>) -> Self {
+        let mut hasher = Hasher::new();
+        parts.into_iter().for_each(|part| hasher.update(part));
+        Self(hex(&hasher.finalize()))
     }
 
     /// The digest of a JSON value in canonical form.
@@ -203,6 +211,7 @@ mod tests {
         assert!("E3".parse::<Sha256>().is_err());
         assert!("E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855".parse::<Sha256>().is_err());
         let empty = Sha256::of(b"");
+        assert_eq!(Sha256::of_all(["cl", "", "ick"]), Sha256::of(b"click"));
         assert_eq!(empty.as_str(), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
         assert_eq!(format!("sha256:{empty}").parse::<OciDigest>(), Ok(OciDigest::of(b"")));
         assert!(empty.as_str().parse::<OciDigest>().is_err());

@@ -9,19 +9,23 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use agent_api::approval::Capabilities;
+use agent_api::digest::Sha256;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
+use self::identity::Identity;
 use crate::confine;
+
+mod identity;
 
 /// Name of the engine's program.
 pub const PROGRAM: &str = "clicklink-render";
 /// Where it lies when it is not beside the executable, from the executable's folder.
 const LIBEXEC: &str = "../libexec/clicklink";
 /// The request and answer format that this version speaks.
-const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// Longest rendering, by the clock on the wall.
 const MAX_WALL: Duration = Duration::from_secs(60);
@@ -52,6 +56,16 @@ pub struct Request<'a> {
     pub clock: jiff::Timestamp,
     /// What stands in for chance; two seeds that differ by one differ in every random value.
     pub seed: u64,
+}
+
+impl Request<'_> {
+    /// The bytes that the engine is given.
+    ///
+    /// # Errors
+    /// Where they are no JSON, which no value of this type is known to cause.
+    pub fn input(&self) -> Result<Vec<u8>, EngineError> {
+        serde_json::to_vec(self).map_err(|error| EngineError::Answer(error.to_string()))
+    }
 }
 
 fn capabilities<S: serde::Serializer>(capabilities: &Capabilities, serializer: S) -> Result<S::Ok, S::Error> {
@@ -182,14 +196,24 @@ pub enum EngineError {
 
 /// A rendering in progress.
 pub type Rendering<'a> = Pin<Box<dyn Future<Output = Result<EngineOutput, EngineError>> + Send + 'a>>;
+/// An answer that is not read yet.
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, EngineError>> + Send + 'a>>;
 
 /// Whatever turns a chart into objects.
 pub trait ChartRenderer: Send + Sync {
     /// Name and version, as recorded in an approval.
     fn version(&self) -> &str;
 
+    /// What tells it, as it is now, from every other that might answer otherwise; `None` where it cannot say. May read its program.
+    fn identity(&self) -> Option<Sha256>;
+
+    /// The answer to [`Request::input`], as it is: for [`EngineOutput::read`].
+    fn answer<'a>(&'a self, input: &'a [u8]) -> Answering<'a>;
+
     /// Renders one chart once.
-    fn render<'a>(&'a self, request: Request<'a>) -> Rendering<'a>;
+    fn render<'a>(&'a self, request: Request<'a>) -> Rendering<'a> {
+        Box::pin(async move { EngineOutput::read(&self.answer(&request.input()?).await?) })
+    }
 }
 
 /// The engine's program, confined by a program that calls [`confine::confined_main`].
@@ -198,6 +222,7 @@ pub struct Engine {
     path: PathBuf,
     sandbox: PathBuf,
     version: String,
+    identity: Identity,
 }
 
 impl Engine {
@@ -221,7 +246,8 @@ impl Engine {
     /// # Errors
     /// Where it does not run or is of another protocol.
     pub async fn at(path: PathBuf, sandbox: PathBuf) -> Result<Self, EngineError> {
-        let mut engine = Self { path, sandbox, version: String::new() };
+        let identity = Identity::default();
+        let mut engine = Self { path, sandbox, version: String::new(), identity };
         let answer = engine.run(&["--version"], &[]).await?;
         let handshake: Handshake = serde_json::from_slice(&answer).map_err(|error| EngineError::Answer(error.to_string()))?;
         if handshake.protocol != PROTOCOL {
@@ -290,11 +316,12 @@ impl ChartRenderer for Engine {
         &self.version
     }
 
-    fn render<'a>(&'a self, request: Request<'a>) -> Rendering<'a> {
-        Box::pin(async move {
-            let input = serde_json::to_vec(&request).map_err(|error| EngineError::Answer(error.to_string()))?;
-            parse(&self.run(&[], &input).await?)
-        })
+    fn identity(&self) -> Option<Sha256> {
+        self.identity.of(&self.path)
+    }
+
+    fn answer<'a>(&'a self, input: &'a [u8]) -> Answering<'a> {
+        Box::pin(self.run(&[], input))
     }
 }
 
@@ -305,23 +332,29 @@ async fn read_at_most(from: impl AsyncRead + Unpin, limit: usize) -> std::io::Re
     Ok(bytes)
 }
 
-fn parse(output: &[u8]) -> Result<EngineOutput, EngineError> {
-    let unreadable = |error: serde_json::Error| EngineError::Answer(error.to_string());
-    let mut lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    let last = lines.pop().ok_or_else(|| EngineError::Answer("it is empty".to_owned()))?;
-    let done: Done = serde_json::from_slice(last).map_err(unreadable)?;
-    if !done.done {
-        return Err(EngineError::Answer("its last line does not say that it is done".to_owned()));
-    }
-    let mut objects = Vec::with_capacity(lines.len());
-    for line in lines {
-        let object: EngineObject = serde_json::from_slice(line).map_err(unreadable)?;
-        if line.len() > MAX_OBJECT {
-            return Err(EngineError::Object { template: object.template, bytes: line.len() });
+impl EngineOutput {
+    /// Reads an engine's answer.
+    ///
+    /// # Errors
+    /// An answer that is not of the protocol, or cut short; an object that is larger than it may be.
+    pub fn read(answer: &[u8]) -> Result<Self, EngineError> {
+        let unreadable = |error: serde_json::Error| EngineError::Answer(error.to_string());
+        let mut lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let last = lines.pop().ok_or_else(|| EngineError::Answer("it is empty".to_owned()))?;
+        let done: Done = serde_json::from_slice(last).map_err(unreadable)?;
+        if !done.done {
+            return Err(EngineError::Answer("its last line does not say that it is done".to_owned()));
         }
-        objects.push(object);
+        let mut objects = Vec::with_capacity(lines.len());
+        for line in lines {
+            let object: EngineObject = serde_json::from_slice(line).map_err(unreadable)?;
+            if line.len() > MAX_OBJECT {
+                return Err(EngineError::Object { template: object.template, bytes: line.len() });
+            }
+            objects.push(object);
+        }
+        Ok(Self { objects, functions: done.functions, chart: done.chart })
     }
-    Ok(EngineOutput { objects, functions: done.functions, chart: done.chart })
 }
 
 /// The engine says what is wrong with a chart in one line and exits with 1; everything else is a bound that was met.

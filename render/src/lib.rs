@@ -2,7 +2,7 @@
 //! normalise what comes back.
 //!
 //! Deliberately absent: any judgement of what was rendered (`executor-core`, module `bundle`), the Kubernetes API, and files of
-//! ours on disk.
+//! ours on disk but for what the engine answered before (`cache`).
 
 pub mod archive;
 pub mod confine;
@@ -12,11 +12,13 @@ pub mod registry_access;
 pub mod registry_check;
 pub mod renderer;
 
+mod cache;
 mod capabilities;
 mod difference;
 mod images;
 mod pull;
 
+pub use cache::CacheFolder;
 pub use capabilities::own_crd_api_versions;
 pub use confine::confined_main;
 pub use difference::Difference;

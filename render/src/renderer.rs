@@ -14,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::archive::{self, ArchiveError};
+use crate::cache::{Cache, CacheFolder};
 use crate::capabilities::{self, own_crd_api_versions};
 use crate::difference::{self, Difference};
 use crate::engine::{ChartMetadata, ChartRenderer, Engine, EngineError, EngineOutput, Request};
@@ -24,8 +25,6 @@ use crate::registry_access::RegistryAccess;
 
 /// Charts that are pulled, and images that are asked for, at the same time.
 const PULLS_SIDE_BY_SIDE: usize = 4;
-/// Charts that are rendered at the same time; each may use all that its confinement allows.
-const RENDERINGS_SIDE_BY_SIDE: usize = 2;
 /// Rounds in which a bundle's own CRDs are looked for: a chart may render more once it sees those of another.
 const CRD_ROUNDS: usize = 4;
 
@@ -36,7 +35,7 @@ const CLOCK_DISTANCE: SignedDuration = SignedDuration::from_secs(4_173 * 86_400 
 
 /// Renders bundles: pulls, verifies, renders, normalises. One can be shared.
 pub struct Renderer {
-    engine: Arc<dyn ChartRenderer>,
+    engine: Cache,
     access: RegistryAccess,
     /// The last manifest's registry, with its login.
     registry: Mutex<Option<(Place, Arc<Registry>)>>,
@@ -155,7 +154,14 @@ impl Renderer {
     /// A renderer over another engine.
     #[must_use]
     pub fn over(engine: Arc<dyn ChartRenderer>, access: RegistryAccess) -> Self {
-        Self { engine, access, registry: Mutex::default(), archives: Mutex::default() }
+        Self { engine: Cache::new(engine), access, registry: Mutex::default(), archives: Mutex::default() }
+    }
+
+    /// With a folder in which renderings outlive this process.
+    #[must_use]
+    pub fn keeping_in(mut self, folder: CacheFolder) -> Self {
+        self.engine.keep_in(folder);
+        self
     }
 
     /// Name and version of the engine, as recorded in an approval.
@@ -170,7 +176,7 @@ impl Renderer {
     /// The first component, in order, that cannot be pulled, checked or rendered.
     pub async fn render(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
         let archives = self.archives(manifest).await?;
-        let outputs = self.render_all(manifest, &archives, capabilities, 0).await?;
+        let outputs = self.render_all(manifest, &archives, capabilities, &[0]).await?;
         Ok(finish(manifest, outputs))
     }
 
@@ -180,8 +186,8 @@ impl Renderer {
     /// As [`Self::render`], and [`RenderError::Differs`] with every template that the two renderings differ in.
     pub async fn render_twice(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
         let archives = self.archives(manifest).await?;
-        let first = self.render_all(manifest, &archives, capabilities, 0).await?;
-        let second = self.render_all(manifest, &archives, capabilities, 1).await?;
+        let mut first = self.render_all(manifest, &archives, capabilities, &[0, 1]).await?;
+        let second = first.split_off(manifest.components.len());
         let mut differences = Vec::new();
         for (component, (a, b)) in manifest.components.iter().zip(first.iter().zip(&second)) {
             differences.extend(difference::compare(component.name.as_str(), &chart_name(component), a, b));
@@ -207,7 +213,7 @@ impl Renderer {
                 .zip(&archives)
                 .map(|(component, archive)| self.render_one(manifest, component, archive, &known, 0))
                 .collect();
-            let rendered: Vec<_> = stream::iter(renderings).buffered(RENDERINGS_SIDE_BY_SIDE).collect().await;
+            let rendered: Vec<_> = stream::iter(renderings).buffered(renderings_side_by_side()).collect().await;
             let objects = rendered.iter().flatten().flat_map(|output| &output.objects).map(|object| &object.object);
             let more = capabilities::with(&known, own_crd_api_versions(objects));
             if more == known {
@@ -284,20 +290,20 @@ impl Renderer {
         Ok(archives)
     }
 
+    /// Every component in each of these turns: all of the first turn, then all of the next.
     async fn render_all(
         &self,
         manifest: &Manifest,
         archives: &[Arc<str>],
         capabilities: &Capabilities,
-        turn: usize,
+        turns: &[usize],
     ) -> Result<Vec<EngineOutput>, RenderError> {
-        let renderings: Vec<_> = manifest
-            .components
+        let components = || manifest.components.iter().zip(archives);
+        let renderings: Vec<_> = turns
             .iter()
-            .zip(archives)
-            .map(|(component, archive)| self.render_one(manifest, component, archive, capabilities, turn))
+            .flat_map(|turn| components().map(|(component, archive)| self.render_one(manifest, component, archive, capabilities, *turn)))
             .collect();
-        stream::iter(renderings).buffered(RENDERINGS_SIDE_BY_SIDE).try_collect().await
+        stream::iter(renderings).buffered(renderings_side_by_side()).try_collect().await
     }
 
     async fn render_one(
@@ -329,6 +335,12 @@ impl Renderer {
         }
         Ok(output)
     }
+}
+
+/// Charts that are rendered at the same time: one for each processor, at least 2 and at most 4. Each child may have
+/// [`crate::confine::MAX_ADDRESS_SPACE`], together at worst 6 GiB of address space; the largest real charts use 132 MB each.
+fn renderings_side_by_side() -> usize {
+    std::thread::available_parallelism().map_or(2, |processors| processors.get().clamp(2, 4))
 }
 
 fn finish(manifest: &Manifest, outputs: Vec<EngineOutput>) -> Rendered {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent_api::digest::OciDigest;
-use render::engine::{ChartMetadata, ChartRenderer, EngineOutput, Rendering, Request};
+use agent_api::digest::{OciDigest, Sha256};
+use render::engine::{Answering, ChartRenderer};
 use render::{RegistryAccess, RenderError, Renderer};
 use serde_json::json;
 
@@ -18,9 +18,12 @@ impl ChartRenderer for Nothing {
         "nothing"
     }
 
-    fn render<'a>(&'a self, _request: Request<'a>) -> Rendering<'a> {
-        let chart = ChartMetadata { name: "c".into(), version: "1.0.0".into(), app_version: String::new() };
-        Box::pin(async move { Ok(EngineOutput { chart, ..EngineOutput::default() }) })
+    fn identity(&self) -> Option<Sha256> {
+        None
+    }
+
+    fn answer<'a>(&'a self, _input: &'a [u8]) -> Answering<'a> {
+        Box::pin(async { Ok(br#"{"done":true,"chart":{"name":"c","version":"1.0.0"}}"#.to_vec()) })
     }
 }
 

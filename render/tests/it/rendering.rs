@@ -1,6 +1,11 @@
 //! A bundle from the registry through the real engine to normalised objects.
 
-use render::{RenderError, Renderer};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agent_api::digest::Sha256;
+use render::engine::{Answering, ChartRenderer};
+use render::{CacheFolder, Engine, RegistryAccess, RenderError, Renderer};
 use serde_json::{Value, json};
 
 use crate::support::registry::{Content, FakeRegistry};
@@ -8,12 +13,17 @@ use crate::support::{capabilities, chart, component, engine, manifest};
 
 /// A registry that holds these charts, and a manifest of them.
 async fn bundle(charts: Vec<(&str, Vec<u8>, Value)>) -> (Renderer, agent_api::manifest::Manifest) {
+    let (access, manifest) = pushed(charts).await;
+    (Renderer::new(engine().await, access), manifest)
+}
+
+async fn pushed(charts: Vec<(&str, Vec<u8>, Value)>) -> (RegistryAccess, agent_api::manifest::Manifest) {
     let mut content = Content::default();
     let components: Vec<Value> =
         charts.into_iter().map(|(name, archive, values)| component(name, &content.chart(name, archive), values)).collect();
     let registry = FakeRegistry::start(move |asked| content.answer(asked)).await;
     let manifest = manifest(&registry.host, "anonymous", components);
-    (Renderer::new(engine().await, FakeRegistry::access(&[&registry], None)), manifest)
+    (FakeRegistry::access(&[&registry], None), manifest)
 }
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {v: {{ .Values.v | quote }}}\n";
@@ -97,4 +107,82 @@ async fn an_archive_that_breaks_a_bound_never_reaches_the_engine() {
     let (renderer, manifest) = bundle(vec![("c", twice, json!({}))]).await;
     let error = renderer.render(&manifest, &capabilities()).await.unwrap_err();
     assert!(matches!(error, RenderError::Archive { .. }), "{error}");
+}
+
+/// The real engine; how often it was started to render.
+struct Counted {
+    engine: Engine,
+    started: AtomicUsize,
+}
+
+impl ChartRenderer for Counted {
+    fn version(&self) -> &str {
+        self.engine.version()
+    }
+
+    fn identity(&self) -> Option<Sha256> {
+        self.engine.identity()
+    }
+
+    fn answer<'a>(&'a self, input: &'a [u8]) -> Answering<'a> {
+        self.started.fetch_add(1, Ordering::Relaxed);
+        self.engine.answer(input)
+    }
+}
+
+#[tokio::test]
+async fn what_was_rendered_before_starts_no_engine() {
+    let made_up = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made-up}\ndata: {v: {{ randAlphaNum 8 }}}\n";
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
+    let (access, manifest) = pushed(vec![
+        ("one", chart("one", &[("templates/x.yaml", CONFIG)]), json!({"v": "1"})),
+        ("two", chart("two", &[("crds/w.yaml", CRD)]), json!({})),
+    ])
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let counted = Arc::new(Counted { engine: engine().await, started: AtomicUsize::new(0) });
+    let started = || counted.started.swap(0, Ordering::Relaxed);
+    // As a process that starts now has it.
+    let renderer = |access: &RegistryAccess| {
+        let place = CacheFolder::of_service(None, folder.path());
+        Renderer::over(Arc::<Counted>::clone(&counted), access.clone()).keeping_in(place)
+    };
+
+    let approve = async |access: &RegistryAccess, manifest: &agent_api::manifest::Manifest| {
+        let renderer = renderer(access);
+        let known = renderer.capabilities_with_own_crds(manifest, &capabilities()).await.unwrap();
+        let rendered = renderer.render_twice(manifest, &known).await;
+        (known, rendered)
+    };
+    let (known, first) = approve(&access, &manifest).await;
+    let first = first.unwrap();
+    // With the capabilities as they were found and as they end, and the second turn.
+    assert_eq!(started(), 3 * manifest.components.len());
+    let (again, second) = approve(&access, &manifest).await;
+    assert_eq!((again, second.unwrap()), (known.clone(), first.clone()));
+    assert_eq!(started(), 0);
+    // The executor's way, in two of its lives.
+    for _ in 0..2 {
+        assert_eq!(renderer(&access).render(&manifest, &known).await.unwrap(), first);
+    }
+    assert_eq!(started(), 0);
+
+    // A difference is found in what is kept as it is in what is fresh.
+    let (access, manifest) = pushed(vec![("random", chart("random", &[("templates/x.yaml", made_up)]), json!({}))]).await;
+    let fresh = approve(&access, &manifest).await.1.unwrap_err().to_string();
+    assert_eq!(started(), 2);
+    assert_eq!(approve(&access, &manifest).await.1.unwrap_err().to_string(), fresh);
+    assert_eq!(started(), 0);
+    assert!(fresh.contains("data.v: made up by randAlphaNum"), "{fresh}");
+
+    // A Secret's data is not on the disk: another process renders it again.
+    let (access, manifest) = pushed(vec![("secret", chart("secret", &[("templates/x.yaml", secret)]), json!({}))]).await;
+    for _ in 0..2 {
+        approve(&access, &manifest).await.1.unwrap();
+        assert_eq!(started(), 2);
+    }
+    for entry in std::fs::read_dir(folder.path().join("renders")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!text.contains("hunter2") && !text.contains("aHVudGVyMg"), "{text}");
+    }
 }

@@ -1,0 +1,123 @@
+//! What the engine answered before, so that the same question is not asked twice.
+//!
+//! The question is all that the engine is given, byte for byte, and the engine itself: whatever could change the answer is in the key.
+//! The answer is kept as the engine gave it and read by the same reader, so that it meets the same bounds and comparisons as a fresh one.
+//! On disk lie only answers without a Secret's data; those with it, and all where there is no folder to trust, stay in this process.
+//! Deliberately absent: failures. A chart that failed is rendered again.
+
+mod entry;
+mod folder;
+mod memory;
+mod secrets;
+
+use std::sync::Arc;
+
+use agent_api::digest::Sha256;
+
+pub use self::folder::CacheFolder;
+use self::memory::Memory;
+use crate::engine::{ChartRenderer, EngineError, EngineOutput, PROTOCOL, Request};
+
+/// Version of the key and of the files. Another one makes every older file a stranger.
+const FORMAT: u32 = 1;
+
+/// An engine that remembers.
+pub(crate) struct Cache {
+    engine: Arc<dyn ChartRenderer>,
+    folder: Option<Arc<CacheFolder>>,
+    memory: Memory,
+}
+
+impl Cache {
+    /// Remembers in this process alone.
+    pub(crate) fn new(engine: Arc<dyn ChartRenderer>) -> Self {
+        Self { engine, folder: None, memory: Memory::default() }
+    }
+
+    /// Remembers in a folder, too.
+    pub(crate) fn keep_in(&mut self, folder: CacheFolder) {
+        self.folder = Some(Arc::new(folder));
+    }
+
+    /// The engine's version.
+    pub(crate) fn version(&self) -> &str {
+        self.engine.version()
+    }
+
+    /// As [`ChartRenderer::render`], from what is kept where it can be.
+    pub(crate) async fn render(&self, request: Request<'_>) -> Result<EngineOutput, EngineError> {
+        let input = request.input()?;
+        let identity = self.identity().await;
+        let key = identity.as_ref().map(|identity| key(identity, &input));
+        if let Some(key) = &key
+            && let Some(known) = self.find(key).await
+        {
+            return Ok(known);
+        }
+        let answer = self.engine.answer(&input).await?;
+        let output = EngineOutput::read(&answer)?;
+        // An engine that was replaced while it was asked: nobody knows which of the two answered.
+        if let Some(key) = key
+            && self.identity().await == identity
+        {
+            self.keep(key, answer, &output).await;
+        }
+        Ok(output)
+    }
+
+    async fn identity(&self) -> Option<Sha256> {
+        let engine = Arc::clone(&self.engine);
+        blocking(move || engine.identity()).await
+    }
+
+    async fn find(&self, key: &Sha256) -> Option<EngineOutput> {
+        if let Some(answer) = self.memory.get(key) {
+            return EngineOutput::read(&answer).ok();
+        }
+        let (folder, key) = (Arc::clone(self.folder.as_ref()?), key.clone());
+        blocking(move || {
+            let file = folder.open().and_then(|opened| opened.read(key.as_str())).unwrap_or_else(|problem| {
+                tracing::debug!("kept renderings are not looked at: {problem}");
+                None
+            })?;
+            let answer = entry::open(&key, &file);
+            if answer.is_none() {
+                tracing::debug!(%key, "a kept rendering is damaged or of another version, and is not used");
+            }
+            EngineOutput::read(answer?).ok()
+        })
+        .await
+    }
+
+    async fn keep(&self, key: Sha256, answer: Vec<u8>, output: &EngineOutput) {
+        let folder = self.folder.clone().filter(|_| !secrets::any(output));
+        let Some(folder) = folder else { return self.memory.put(key, answer) };
+        let left = blocking(move || {
+            let written = folder.open().and_then(|opened| opened.write(key.as_str(), &entry::close(&key, &answer)));
+            match written {
+                Ok(()) => None,
+                Err(problem) => {
+                    tracing::debug!("a rendering is not kept on disk: {problem}");
+                    Some((key, answer))
+                }
+            }
+        })
+        .await;
+        if let Some((key, answer)) = left {
+            self.memory.put(key, answer);
+        }
+    }
+}
+
+fn key(identity: &Sha256, input: &[u8]) -> Sha256 {
+    let head = format!("clicklink rendering {FORMAT}\nprotocol {PROTOCOL}\nengine {identity}\n");
+    Sha256::of_all([head.as_bytes(), input])
+}
+
+/// Off the runtime's own threads: files and digests of megabytes.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+    tokio::task::spawn_blocking(work).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests;
