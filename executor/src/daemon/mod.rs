@@ -60,7 +60,7 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
     }
     let engine = render::Engine::locate().await?;
     let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").into(), engine: engine.version().into() };
-    let credentials = render::RegistryAccess::load(config.registry.credentials_file.as_deref(), config.registry.ca_file.as_deref())?;
+    let renderer = reread::renderer(&config, engine.clone())?;
     let signed = Signed::load(&config.api)?;
     let site = Site { connector_namespace: connector_namespace(&config)?, versions, retention: Retention::default() };
     let (journal, state) = Journal::open(&config.executor.db_path, site).await?;
@@ -74,7 +74,6 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
     let observed = observe::follow(access);
     let seen = approval::follow(config.executor.access_dir.clone());
     let channel = Channel::spawn(signed, hello.subscribe(), incoming);
-    let renderer = render::Renderer::new(engine.clone(), credentials);
     let worker = Worker::new(
         config.executor.access_dir.clone(),
         config.namespace_prefix.clone(),

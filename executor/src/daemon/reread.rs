@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use render::{CacheFolder, Engine, RegistryAccess, RegistryAccessError, Renderer};
 use tracing::{info, warn};
 
 use super::Running;
@@ -18,7 +19,7 @@ pub(super) struct Rereadable {
     /// Level of the log.
     pub(super) level: LevelHandle,
     /// The engine that a new renderer takes over.
-    pub(super) engine: render::Engine,
+    pub(super) engine: Engine,
 }
 
 impl Running {
@@ -42,12 +43,17 @@ impl Running {
 }
 
 impl Rereadable {
-    fn load(&self) -> Result<(Config, render::Renderer), String> {
+    fn load(&self) -> Result<(Config, Renderer), String> {
         let config = Config::load(Path::new(&self.path)).map_err(|error| chain(&error))?;
-        let registry = &config.registry;
-        let access = render::RegistryAccess::load(registry.credentials_file.as_deref(), registry.ca_file.as_deref())
-            .map_err(|error| chain(&error))?;
-        let renderer = render::Renderer::new(self.engine.clone(), access);
+        let renderer = renderer(&config, self.engine.clone()).map_err(|error| chain(&error))?;
         Ok((config, renderer))
     }
+}
+
+/// The renderer of a configuration: with the registry's files as they are now, and what was rendered before.
+pub(super) fn renderer(config: &Config, engine: Engine) -> Result<Renderer, RegistryAccessError> {
+    let registry = &config.registry;
+    let access = RegistryAccess::load(registry.credentials_file.as_deref(), registry.ca_file.as_deref())?;
+    let kept = CacheFolder::of_service(std::env::var_os("CACHE_DIRECTORY"), config.state_dir());
+    Ok(Renderer::new(engine, access).keeping_in(kept))
 }

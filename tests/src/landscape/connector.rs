@@ -221,7 +221,8 @@ impl Connector {
     /// `clicklink clctl` of a person at this machine.
     #[must_use]
     pub fn clctl(&self, name: &str) -> Program {
-        binaries().clicklink(name).env("KUBECONFIG", &self.kubeconfig).env("CLCTL_ENDPOINT", &self.endpoint).arg("clctl")
+        let program = binaries().clicklink(name).env("KUBECONFIG", &self.kubeconfig).env("CLCTL_ENDPOINT", &self.endpoint);
+        program.env("XDG_CACHE_HOME", self.home.path()).arg("clctl")
     }
 
     /// Address of the local API.

@@ -4,7 +4,7 @@ use agent_api::approval::{Capabilities, Versions};
 use agent_api::manifest::Bundle;
 use cluster::{Client, ClusterError, capabilities, inventory};
 use executor_core::bundle::{Judged, Refusals, Scope, judge};
-use render::{Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
+use render::{CacheFolder, Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
 
 use super::{Approve, live};
 use crate::clctl::docker_config;
@@ -79,7 +79,11 @@ pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle
     }
     let registry_config = arguments.registry_config.clone().or_else(docker_config::own_file);
     let access = RegistryAccess::load(registry_config.as_deref(), arguments.registry_ca_file.as_deref())?;
-    let renderer = Renderer::new(Engine::locate().await?, access);
+    let mut renderer = Renderer::new(Engine::locate().await?, access);
+    match CacheFolder::of_person(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME")) {
+        Some(folder) => renderer = renderer.keeping_in(folder),
+        None => tracing::debug!("renderings are not kept: neither XDG_CACHE_HOME nor HOME names a folder"),
+    }
     let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
     let rendered = renderer.render_twice(bundle.manifest(), &capabilities).await?;
     let live = live::read(client, &rendered.objects).await?;
