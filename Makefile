@@ -25,7 +25,7 @@ soak: build ## Run the tests that have a longer form in it: hundreds of kills, m
 	@SOAK=1 cargo test --locked --package system-tests --test updates interrupted -- --nocapture
 	@EXECUTORS=2000 cargo test --locked --package navin-manager --test boundaries -- --nocapture shedding
 
-bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000; eight minutes)
+bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000, OBJECTS=100; nine minutes)
 	@cargo build --release --locked --bin clicklink --bin navin-manager --bin testbed-supervisor --bin bench
 	@install -m 0755 "$$(tests/tools/build --where clicklink-render | cut -d= -f2)" target/release/clicklink-render
 	@target/release/bench

@@ -22,7 +22,7 @@ use crate::engine::{ChartRenderer, EngineError, EngineOutput, PROTOCOL, Request}
 const FORMAT: u32 = 1;
 
 /// An engine that remembers.
-pub(crate) struct Cache {
+pub struct Cache {
     engine: Arc<dyn ChartRenderer>,
     folder: Option<Arc<CacheFolder>>,
     memory: Memory,
@@ -30,13 +30,15 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Remembers in this process alone.
-    pub(crate) fn new(engine: Arc<dyn ChartRenderer>) -> Self {
+    #[must_use]
+    pub fn new(engine: Arc<dyn ChartRenderer>) -> Self {
         Self { engine, folder: None, memory: Memory::default() }
     }
 
     /// Remembers in a folder, too.
-    pub(crate) fn keep_in(&mut self, folder: CacheFolder) {
-        self.folder = Some(Arc::new(folder));
+    #[must_use]
+    pub fn keeping_in(self, folder: CacheFolder) -> Self {
+        Self { folder: Some(Arc::new(folder)), ..self }
     }
 
     /// The engine's version.
@@ -45,12 +47,15 @@ impl Cache {
     }
 
     /// As [`ChartRenderer::render`], from what is kept where it can be.
-    pub(crate) async fn render(&self, request: Request<'_>) -> Result<EngineOutput, EngineError> {
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn render(&self, request: Request<'_>) -> Result<EngineOutput, EngineError> {
         let input = request.input()?;
         let identity = self.identity().await;
         let key = identity.as_ref().map(|identity| key(identity, &input));
         if let Some(key) = &key
-            && let Some(known) = self.find(key).await
+            && let Some(known) = self.kept(key).await
         {
             return Ok(known);
         }
@@ -65,12 +70,24 @@ impl Cache {
         Ok(output)
     }
 
+    /// What is kept of this request; the engine is not started.
+    ///
+    /// # Errors
+    /// As [`Request::input`].
+    pub async fn find(&self, request: &Request<'_>) -> Result<Option<EngineOutput>, EngineError> {
+        let input = request.input()?;
+        match self.identity().await {
+            Some(identity) => Ok(self.kept(&key(&identity, &input)).await),
+            None => Ok(None),
+        }
+    }
+
     async fn identity(&self) -> Option<Sha256> {
         let engine = Arc::clone(&self.engine);
         blocking(move || engine.identity()).await
     }
 
-    async fn find(&self, key: &Sha256) -> Option<EngineOutput> {
+    async fn kept(&self, key: &Sha256) -> Option<EngineOutput> {
         if let Some(answer) = self.memory.get(key) {
             return EngineOutput::read(&answer).ok();
         }

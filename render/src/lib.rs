@@ -18,7 +18,7 @@ mod difference;
 mod images;
 mod pull;
 
-pub use cache::CacheFolder;
+pub use cache::{Cache, CacheFolder};
 pub use capabilities::own_crd_api_versions;
 pub use confine::confined_main;
 pub use difference::Difference;

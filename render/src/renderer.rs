@@ -160,7 +160,7 @@ impl Renderer {
     /// With a folder in which renderings outlive this process.
     #[must_use]
     pub fn keeping_in(mut self, folder: CacheFolder) -> Self {
-        self.engine.keep_in(folder);
+        self.engine = self.engine.keeping_in(folder);
         self
     }
 

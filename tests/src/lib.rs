@@ -11,6 +11,7 @@ mod applied;
 pub mod aws;
 mod binaries;
 pub mod bundle;
+pub mod chart_case;
 mod control_plane;
 mod encode;
 mod eventually;

@@ -53,9 +53,7 @@ fn config_map() -> Value {
 
 /// As a process would have it that starts now.
 fn cache(engine: &Arc<Fake>, above: &Path) -> Cache {
-    let mut cache = Cache::new(Arc::<Fake>::clone(engine));
-    cache.keep_in(CacheFolder::of_person(Some(above.into()), None).unwrap());
-    cache
+    Cache::new(Arc::<Fake>::clone(engine)).keeping_in(CacheFolder::of_person(Some(above.into()), None).unwrap())
 }
 
 async fn render(cache: &Cache, seed: u64) -> EngineOutput {

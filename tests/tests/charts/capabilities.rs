@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use agent_api::kind::{Kind, Refused};
 use serde_json::Value;
+use system_tests::chart_case::Case;
 use system_tests::{ControlPlane, Program, Tools, eventually};
-
-use crate::case::Case;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

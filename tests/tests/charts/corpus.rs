@@ -1,12 +1,10 @@
 //! Every construct that charts use, a chart each (`tests/corpus`), against `helm template` and kubectl.
 
-use std::path::Path;
-
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 use system_tests::TempFolder;
+use system_tests::chart_case::{self, Case};
 
-use crate::case::{self, Case};
 use crate::helm::{self, Outcome};
 use crate::{kept, ours};
 
@@ -14,7 +12,7 @@ const SIDE_BY_SIDE: usize = 4;
 
 #[tokio::test]
 async fn every_construct_renders_as_helm_renders_it() {
-    let cases = case::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"));
+    let cases = chart_case::corpus();
     let differences = differences(&cases).await;
     println!("{} constructs, {} differ", cases.len(), differences.len());
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));

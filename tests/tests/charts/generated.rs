@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
+use system_tests::chart_case::Case;
 
-use crate::case::Case;
 use crate::corpus::differences;
 
 /// Charts in a run of all tests.

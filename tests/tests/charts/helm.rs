@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
+use system_tests::chart_case::Case;
 use system_tests::{Program, TempFolder, Tools};
 
-use crate::case::Case;
 use crate::generated::ascii;
 use crate::ours::KUBE_VERSION;
 

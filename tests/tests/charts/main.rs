@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod capabilities;
-mod case;
 mod corpus;
 mod editions;
 mod generated;

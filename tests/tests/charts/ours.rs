@@ -6,9 +6,8 @@ use render::engine::{ChartRenderer as _, EngineObject, EngineOutput, Request};
 use render::normalise::opened;
 use render::{Engine, archive};
 use serde_json::Value;
+use system_tests::chart_case::Case;
 use system_tests::{chart_engine, engine_sandbox};
-
-use crate::case::Case;
 
 /// The cluster's version, for both.
 pub(crate) const KUBE_VERSION: &str = "v1.37.2";

@@ -1,26 +1,36 @@
-//! An update of a hundred objects: a person's `approve`, and from their command until everything is applied and ready. Beside it the same chart
-//! with `helm upgrade --install --wait`, on the same API server, right after.
+//! An update of many objects: a person's `approve`, and from their command until everything is applied and ready. Beside it the same chart
+//! with `helm upgrade --install --wait`, on the same API server, right after. And what it took of memory, at most.
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use serde_json::json;
 use system_tests::bundle::{self, Component, Edition, NAMESPACE};
 use system_tests::landscape::{Landscape, Narrator};
 
+use crate::peak::{self, Engines};
 use crate::table::{Table, figure};
 
-/// ConfigMaps, Secrets, Services and Deployments of the chart: a hundred.
-const OBJECTS: [(&str, u32); 4] = [("configmap", 50), ("secret", 20), ("service", 20), ("deployment", 10)];
+/// ConfigMaps, Secrets, Services and Deployments in a hundred of the chart's objects.
+const OF_HUNDRED: [(&str, u32); 4] = [("configmap", 50), ("secret", 20), ("service", 20), ("deployment", 10)];
+/// Most memory of the executor, MiB: what is left of a small machine's 512 beside a chart engine and the system.
+const EXECUTOR: f64 = 128.0;
+/// Most memory of a chart engine, MiB.
+const ENGINE: f64 = 256.0;
+/// However many objects: a command has ended by then.
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Where helm installs it.
 const BESIDE: &str = "beside";
-const NAME: &str = "hundred";
+const NAME: &str = "objects";
 
-/// Measures a first installation, and then an update of every object.
-pub(crate) async fn measure(table: &mut Table) -> Result<()> {
+/// Measures a first installation, and then an update of every object. `objects` is a multiple of ten.
+pub(crate) async fn measure(table: &mut Table, objects: u32) -> Result<()> {
+    ensure!(objects > 0 && objects.is_multiple_of(10), "OBJECTS={objects}: a multiple of ten is needed");
     let landscape = Landscape::start(&Narrator::silent()).await?;
+    let executor = landscape.connector.executor().pid();
+    let engines = Engines::of(executor);
     for (what, note) in [("installed", "first"), ("changed", "second")] {
-        let component = push(&landscape, note).await?;
+        let component = push(&landscape, note, objects).await?;
         let reference = format!("{}/{NAME}", landscape.registry.chart_base());
         let version = component.chart.version.clone();
         let mut release = bundle::push(&landscape.registry, Edition::First).await?;
@@ -29,7 +39,7 @@ pub(crate) async fn measure(table: &mut Table) -> Result<()> {
         landscape.until_status("approval_required", &sha256).await;
 
         let began = Instant::now();
-        landscape.connector.approve(&["--yes"]).await?.ok()?;
+        landscape.connector.approving(&["--yes"]).run(landscape.connector.folder(), PATIENCE).await?.ok()?;
         let approved = began.elapsed();
         while landscape.has_status("synced", &sha256).await.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -43,10 +53,13 @@ pub(crate) async fn measure(table: &mut Table) -> Result<()> {
         landscape.registry.helm_on_registry(upgrade.into_iter().chain(["--kubeconfig", &kubeconfig])).await?.ok()?;
         let helm = began.elapsed();
         let beside = format!("helm upgrade --install --wait {} s: {} times", figure(helm.as_secs_f64()), ratio(synced, helm));
-        table.figure(&format!("100 objects {what}: approve"), approved.as_secs_f64(), "s", "rendered twice, planned, pinned, probed");
-        table.figure(&format!("100 objects {what}: from approved to synced"), (synced - approved).as_secs_f64(), "s", "");
-        table.at_most(&format!("100 objects {what}: both"), synced.as_secs_f64(), helm.as_secs_f64(), "s", &beside);
+        table.figure(&format!("{objects} objects {what}: approve"), approved.as_secs_f64(), "s", "rendered twice, planned, pinned, probed");
+        table.figure(&format!("{objects} objects {what}: from approved to synced"), (synced - approved).as_secs_f64(), "s", "");
+        table.at_most(&format!("{objects} objects {what}: both"), synced.as_secs_f64(), helm.as_secs_f64(), "s", &beside);
     }
+    ensure!(engines.highest() > 0.0, "no chart engine was seen at the executor");
+    table.at_most(&format!("{objects} objects: executor, most memory"), peak::of(executor)?, EXECUTOR, "MiB", "VmHWM since its start");
+    table.at_most(&format!("{objects} objects: its chart engine, most memory"), engines.highest(), ENGINE, "MiB", "VmHWM");
     Ok(())
 }
 
@@ -55,14 +68,14 @@ fn ratio(ours: Duration, theirs: Duration) -> String {
 }
 
 /// Each object has its note in it, so that another note changes all of them.
-async fn push(landscape: &Landscape, note: &str) -> Result<Component> {
+async fn push(landscape: &Landscape, note: &str, objects: u32) -> Result<Component> {
     let image = landscape.registry.push_image(NAME, "1.0.0").await?;
     let folder = landscape.registry.folder().folder(format!("{NAME}/{note}/{NAME}/templates"))?;
     let chart = folder.parent().unwrap_or(&folder).to_owned();
     std::fs::write(chart.join("Chart.yaml"), format!("apiVersion: v2\nname: {NAME}\nversion: 1.0.0\n"))?;
-    for (kind, count) in OBJECTS {
+    for (kind, of_hundred) in OF_HUNDRED {
         let mut text = String::new();
-        for n in 0..count {
+        for n in 0..of_hundred * objects / 100 {
             text.push_str(&document(kind, n, note, &image).to_string());
             text.push_str("\n---\n");
         }

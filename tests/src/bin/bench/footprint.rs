@@ -48,7 +48,7 @@ pub(crate) async fn of<const N: usize>(pids: [i32; N], window: Duration) -> Resu
     Ok(sums)
 }
 
-fn mebibytes(status: &str, name: &str) -> Result<f64> {
+pub(crate) fn mebibytes(status: &str, name: &str) -> Result<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name} in the status"))?;
     let kibibytes: f64 = line.trim().trim_end_matches(" kB").parse().with_context(|| format!("{name}{line}"))?;
     Ok(kibibytes / 1024.0)

@@ -6,9 +6,13 @@ mod approve;
 mod commands;
 mod fleet;
 mod footprint;
+mod helm;
 mod idle;
 mod lone;
+mod peak;
 mod percentile;
+mod pull;
+mod render;
 mod table;
 mod vendor;
 
@@ -25,8 +29,11 @@ const IDLE_SECONDS: u64 = 300;
 /// Simulated executors at the manager, unless `EXECUTORS` sets another number.
 const EXECUTORS: u64 = 1000;
 
+/// Objects of the update beside helm, unless `OBJECTS` sets another number.
+const OBJECTS: u64 = 100;
+
 /// What `ONLY` may name.
-const PARTS: [&str; 4] = ["idle", "commands", "approve", "fleet"];
+const PARTS: [&str; 6] = ["idle", "commands", "render", "pull", "approve", "fleet"];
 
 #[tokio::main]
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is data, the rest is talk")]
@@ -47,6 +54,7 @@ async fn main() -> ExitCode {
 async fn measure(table: &mut Table) -> Result<()> {
     let window = Duration::from_secs(number("IDLE_SECONDS", IDLE_SECONDS)?);
     let executors = usize::try_from(number("EXECUTORS", EXECUTORS)?)?;
+    let objects = u32::try_from(number("OBJECTS", OBJECTS)?)?;
     let only = std::env::var("ONLY").unwrap_or_default();
     let wanted = |name: &str| only.is_empty() || only == name;
     ensure!(only.is_empty() || PARTS.contains(&only.as_str()), "ONLY={only}: it is one of {}", PARTS.join(", "));
@@ -59,9 +67,17 @@ async fn measure(table: &mut Table) -> Result<()> {
         eprintln!("commands through its journal …");
         commands::measure(table).await?;
     }
+    if wanted("render") {
+        eprintln!("the corpus' charts, and helm template beside them …");
+        render::measure(table).await?;
+    }
+    if wanted("pull") {
+        eprintln!("a large chart from a registry, and helm pull beside it …");
+        pull::measure(table).await?;
+    }
     if wanted("approve") {
-        eprintln!("an update of a hundred objects, and helm beside it …");
-        approve::measure(table).await?;
+        eprintln!("an update of {objects} objects, and helm beside it …");
+        approve::measure(table, objects).await?;
     }
     if wanted("fleet") {
         eprintln!("{executors} simulated executors at a manager …");

@@ -13,7 +13,7 @@ impl Table {
     pub(crate) fn at_most(&mut self, measure: &str, value: f64, goal: f64, unit: &str, beside: &str) {
         let verdict = if value <= goal { "met" } else { "MISSED" };
         let beside = if beside.is_empty() { verdict.to_owned() } else { format!("{verdict}; {beside}") };
-        self.0.push([measure.into(), format!("{} {unit}", figure(value)), format!("≤ {goal} {unit}"), beside]);
+        self.0.push([measure.into(), format!("{} {unit}", figure(value)), format!("≤ {} {unit}", figure(goal)), beside]);
     }
 
     /// A figure without a goal of its own.

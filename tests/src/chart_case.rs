@@ -5,6 +5,8 @@
 //! functions whose results are chance or time, one a line. A path through `x.tgz/` goes into a packed sub-chart. After a path, `(crlf)`, `(bom)` and `(no end)` say which bytes are written: CRLF for every line's end, a byte
 //! order mark before the first line, no line's end after the last one. A folder of a chart without `Chart.yaml` gets a plain one.
 
+#![expect(clippy::unwrap_used, reason = "a case that is wrong fails the test by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,22 +15,35 @@ use flate2::write::GzEncoder;
 use serde_json::{Map, Value};
 
 /// The chart's name, and its folder's.
-pub(crate) const NAME: &str = "c";
+pub const NAME: &str = "c";
 
 /// One chart, and what is known of it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Case {
+pub struct Case {
     /// `folder/construct`.
-    pub(crate) name: String,
-    pub(crate) files: BTreeMap<String, Vec<u8>>,
-    pub(crate) values: Map<String, Value>,
-    pub(crate) fails: Vec<String>,
-    pub(crate) kubectl_refuses: Vec<String>,
-    pub(crate) made_up: Vec<String>,
+    pub name: String,
+    /// Bytes by path.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// Given to the release.
+    pub values: Map<String, Value>,
+    /// Texts of both refusals.
+    pub fails: Vec<String>,
+    /// What kubectl says of objects that we judge ourselves.
+    pub kubectl_refuses: Vec<String>,
+    /// Functions whose results are chance or time.
+    pub made_up: Vec<String>,
 }
 
-/// Every case below a folder, by name.
-pub(crate) fn all(folder: &Path) -> Vec<Case> {
+/// Every construct that charts use (`tests/corpus`), by name.
+///
+/// # Panics
+/// A case is not written as it has to be.
+#[must_use]
+pub fn corpus() -> Vec<Case> {
+    all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus"))
+}
+
+fn all(folder: &Path) -> Vec<Case> {
     let mut cases = Vec::new();
     for group in entries(folder).into_iter().filter(|path| path.is_dir()) {
         for file in entries(&group) {
@@ -82,7 +97,8 @@ impl Case {
     }
 
     /// A chart of one template, with default values and values over them.
-    pub(crate) fn of(name: &str, template: &str, defaults: &str, values: Map<String, Value>) -> Self {
+    #[must_use]
+    pub fn of(name: &str, template: &str, defaults: &str, values: Map<String, Value>) -> Self {
         let files = [("templates/x.yaml", template), ("values.yaml", defaults)];
         let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
         let mut case = Self { name: name.to_owned(), files: files.into(), values, ..Self::default() };
@@ -108,7 +124,11 @@ impl Case {
     }
 
     /// The chart as an archive.
-    pub(crate) fn archive(&self) -> Vec<u8> {
+    ///
+    /// # Panics
+    /// Never for bytes in memory.
+    #[must_use]
+    pub fn archive(&self) -> Vec<u8> {
         archive(NAME, &self.files)
     }
 }
