@@ -1,6 +1,7 @@
 //! An update of many objects: a person's `approve`, and from their command until everything is applied and ready. Beside it the same chart
 //! with `helm upgrade --install --wait`, on the same API server, right after. And what it took of memory, at most.
 
+use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -8,6 +9,7 @@ use serde_json::json;
 use system_tests::bundle::{self, Component, Edition, NAMESPACE};
 use system_tests::landscape::{Landscape, Narrator};
 
+use crate::helm;
 use crate::peak::{self, Engines};
 use crate::table::{Table, figure};
 
@@ -47,11 +49,11 @@ pub(crate) async fn measure(table: &mut Table, objects: u32) -> Result<()> {
         let synced = began.elapsed();
 
         let kubeconfig = landscape.control_plane.admin_kubeconfig().display().to_string();
-        let began = Instant::now();
-        let upgrade =
-            ["upgrade", "--install", NAME, &reference, "--version", &version, "--namespace", BESIDE, "--create-namespace", "--wait"];
-        landscape.registry.helm_on_registry(upgrade.into_iter().chain(["--kubeconfig", &kubeconfig])).await?.ok()?;
-        let helm = began.elapsed();
+        let upgrade = ["upgrade", "--install", NAME, &reference, "--version", &version, "--namespace", BESIDE, "--create-namespace"];
+        let wait = ["--wait", "--timeout", "15m", "--kubeconfig", &kubeconfig];
+        let files = [("--ca-file", landscape.registry.ca_file()), ("--registry-config", landscape.registry.docker_config())];
+        let files = files.into_iter().flat_map(|(flag, file)| [OsStr::new(flag), file.as_os_str()]);
+        let helm = helm::timed(landscape.registry.folder(), upgrade.into_iter().chain(wait).map(OsStr::new).chain(files)).await?;
         let beside = format!("helm upgrade --install --wait {} s: {} times", figure(helm.as_secs_f64()), ratio(synced, helm));
         table.figure(&format!("{objects} objects {what}: approve"), approved.as_secs_f64(), "s", "rendered twice, planned, pinned, probed");
         table.figure(&format!("{objects} objects {what}: from approved to synced"), (synced - approved).as_secs_f64(), "s", "");
