@@ -9,7 +9,7 @@ help: ## List these commands
 tools: ## Build the pinned tools and the chart engine, once, into the user's cache folder
 	@tests/tools/build
 
-build: tools ## Build everything that is run: clicklink, navin-manager, the chart engine beside them
+build: tools ## Build everything that is run: clicklink, navin-manager, navin-operator, the chart engine beside them
 	@cargo build --locked --workspace --bins
 	@install -m 0755 "$$(tests/tools/build --where clicklink-render | cut -d= -f2)" target/debug/clicklink-render
 
@@ -35,7 +35,7 @@ check: ## Format, lints, and whether generated files are fresh
 	@cargo clippy --locked --workspace --all-targets -- -D warnings
 	@test -z "$$(gofmt -l render/engine)" || { gofmt -l render/engine; exit 1; }
 	@$(MAKE) --no-print-directory gen
-	@git diff --exit-code -- docs/reference docs/errors/README.md docs/errors/http/README.md || { echo 'docs are stale: run `make gen` and commit'; exit 1; }
+	@git diff --exit-code -- docs/reference docs/errors/README.md docs/errors/http/README.md operator/config || { echo 'generated files are stale: run `make gen` and commit'; exit 1; }
 
 sim: ## Play the executor's decisions through faults: SEED=first story, RUNS=how many (RUNS=1 tells it)
 	@SEED=$(SEED) RUNS=$(RUNS) cargo test --locked --package executor-core --test simulation -- --nocapture
@@ -46,14 +46,18 @@ charts: build ## Compare generated charts with helm: SEED=first chart, RUNS=how 
 fmt: ## Format all code
 	@cargo fmt --all && gofmt -w render/engine
 
-gen: ## Write generated files anew: the command-line reference, the indexes of errors, the OpenAPI document
-	@cargo build --locked --quiet --bin clicklink --bin navin-manager
+gen: ## Write generated files anew: the command-line reference, the indexes of errors, the OpenAPI document, the operator's manifests
+	@cargo build --locked --quiet --bin clicklink --bin navin-manager --bin navin-operator
 	@mkdir -p docs/reference docs/errors/http
 	@target/debug/clicklink reference > docs/reference/clicklink.md
 	@target/debug/clicklink reference --errors > docs/errors/README.md
 	@target/debug/clicklink openapi > docs/reference/openapi.json
 	@target/debug/navin-manager reference > docs/reference/navin-manager.md
 	@target/debug/navin-manager reference --errors > docs/errors/http/README.md
+	@mkdir -p operator/config/crd operator/config/manager operator/config/rbac
+	@target/debug/navin-operator crd > operator/config/crd/platform.navin.ai_managedcomponents.yaml
+	@target/debug/navin-operator deployment > operator/config/manager/manager.yaml
+	@for file in role role_binding manager_access; do target/debug/navin-operator rbac $$file > operator/config/rbac/$$file.yaml || exit 1; done
 
 clean: ## Remove build results; tools in the cache folder stay
 	@cargo clean

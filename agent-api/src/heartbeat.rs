@@ -214,6 +214,7 @@ pub struct ComponentState {
 /// Observed on the status of Deployments: generations, replicas, conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Not all objects are there yet.
@@ -235,6 +236,7 @@ pub enum State {
 /// Available pods against wanted ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Health {
     /// All.
@@ -250,6 +252,7 @@ pub enum Health {
 /// The last operation that was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OperationState {
     /// Under way.
@@ -267,6 +270,7 @@ pub enum OperationState {
 /// Whether live workloads run only what the bundle names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "crd", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecurityState {
     /// Every image is one of the bundle's.

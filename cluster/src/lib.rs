@@ -5,6 +5,7 @@
 
 pub mod capabilities;
 pub mod connect;
+pub mod crd;
 mod error;
 pub mod guard;
 pub mod inventory;

@@ -5,15 +5,17 @@ use agent_api::object::ObjectKey;
 use agent_api::platform_approval;
 use serde_json::Value;
 
+use crate::crd::component_kind::ComponentKind;
+use crate::crd::managed_component;
 use crate::error::ClusterError;
 
-/// Kinds that a bundle may not hold: those that are only read, and our own. (group, kind, resource, namespaced).
+/// Kinds that neither a bundle nor a component may hold: those that are only read, and our own. (group, kind, resource, namespaced).
 const OTHERS: [(&str, &str, &str, bool); 6] = [
     (platform_approval::GROUP, platform_approval::KIND, platform_approval::RESOURCE, true),
+    (managed_component::GROUP, managed_component::KIND, managed_component::RESOURCE, true),
     ("", "Pod", "pods", true),
     ("", "Event", "events", true),
     ("discovery.k8s.io", "EndpointSlice", "endpointslices", true),
-    ("apps", "StatefulSet", "statefulsets", true),
     ("apps", "ReplicaSet", "replicasets", true),
 ];
 
@@ -22,6 +24,7 @@ pub(crate) fn collection(api_version: &str, kind: &str, namespace: Option<&str>)
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let (resource, namespaced) = Kind::find(group, kind)
         .map(|row| (row.resource, row.namespaced))
+        .or_else(|| ComponentKind::find(group, kind).map(|row| (row.resource, true)))
         .or_else(|| OTHERS.iter().find(|row| row.0 == group && row.1 == kind).map(|row| (row.2, row.3)))
         .ok_or_else(|| ClusterError::Other {
             about: kind.to_owned(),
@@ -64,6 +67,13 @@ mod tests {
             ("v1", "Secret", Some("a"), "/api/v1/namespaces/a/secrets"),
             ("v1", "Namespace", None, "/api/v1/namespaces"),
             ("apps/v1", "Deployment", Some("a"), "/apis/apps/v1/namespaces/a/deployments"),
+            ("keda.sh/v1alpha1", "ScaledObject", Some("a"), "/apis/keda.sh/v1alpha1/namespaces/a/scaledobjects"),
+            (
+                "platform.navin.ai/v1alpha1",
+                "ManagedComponent",
+                Some("a"),
+                "/apis/platform.navin.ai/v1alpha1/namespaces/a/managedcomponents",
+            ),
             ("rbac.authorization.k8s.io/v1", "RoleBinding", None, "/apis/rbac.authorization.k8s.io/v1/rolebindings"),
             ("rbac.authorization.k8s.io/v1", "ClusterRole", Some("a"), "/apis/rbac.authorization.k8s.io/v1/clusterroles"),
         ] {

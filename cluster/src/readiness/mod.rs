@@ -4,5 +4,5 @@ mod last_words;
 mod rule;
 mod wait;
 
-pub use rule::{Readiness, judge};
+pub use rule::{HeldBack, Readiness, held_back, judge};
 pub use wait::{WaitError, wait};

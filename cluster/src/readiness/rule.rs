@@ -3,11 +3,15 @@
 //! | kind | ready | failed |
 //! | --- | --- | --- |
 //! | Deployment | not paused, newest generation observed, all replicas updated and available, no old pod left | `ProgressDeadlineExceeded` |
+//! | StatefulSet | newest generation observed, all replicas there, available and of the newest revision | |
 //! | Job | `Complete` | `Failed`, `FailureTarget` |
 //! | CustomResourceDefinition | `Established` | its names are not accepted |
 //! | every other | it is there | |
 //!
+//! A StatefulSet that keeps pods of an older revision, by a partition or by `OnDelete`, is not ready, and says which of the two it is.
 //! An object that is being deleted is failed, whatever its kind.
+
+use std::fmt;
 
 use serde_json::Value;
 
@@ -31,6 +35,7 @@ pub fn judge(live: &Value) -> Readiness {
     let group = live.get("apiVersion").and_then(Value::as_str).and_then(|text| text.split_once('/')).map_or("", |(group, _)| group);
     match (group, live.get("kind").and_then(Value::as_str).unwrap_or_default()) {
         ("apps", "Deployment") => deployment(live),
+        ("apps", "StatefulSet") => stateful_set(live),
         ("batch", "Job") => job(live),
         ("apiextensions.k8s.io", "CustomResourceDefinition") => definition(live),
         _ => Readiness::Ready,
@@ -65,6 +70,79 @@ fn deployment(live: &Value) -> Readiness {
         return waiting(format!("{available} of {desired} replicas are available"));
     }
     Readiness::Ready
+}
+
+fn stateful_set(live: &Value) -> Readiness {
+    if number(live, "/status/observedGeneration") < number(live, "/metadata/generation") || live.pointer("/status").is_none() {
+        return waiting("the newest generation is not observed yet");
+    }
+    let desired = live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let all = number(live, "/status/replicas");
+    let available = number(live, "/status/availableReplicas");
+    if all > desired {
+        return waiting(format!("{} surplus replicas are still there", all - desired));
+    }
+    if all < desired {
+        return waiting(format!("{all} of {desired} replicas are there"));
+    }
+    if let Some(held) = held_back(live) {
+        return waiting(held.to_string());
+    }
+    let updated = number(live, "/status/updatedReplicas");
+    if updated < desired {
+        return waiting(format!("{updated} of {desired} replicas are updated"));
+    }
+    if available < desired {
+        return waiting(format!("{available} of {desired} replicas are available"));
+    }
+    Readiness::Ready
+}
+
+/// Pods of a StatefulSet that its own update strategy keeps at an older revision: no controller will replace them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeldBack {
+    /// `OnDelete`: each is replaced when somebody deletes it.
+    OnDelete {
+        /// How many.
+        pods: i64,
+    },
+    /// `rollingUpdate.partition`: those with a lower ordinal keep their revision.
+    Partition {
+        /// How many.
+        pods: i64,
+        /// The partition.
+        partition: i64,
+    },
+}
+
+impl fmt::Display for HeldBack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OnDelete { pods } => {
+                write!(f, "{pods} replicas have an older revision and stay so until somebody deletes them (OnDelete)")
+            }
+            Self::Partition { pods, partition } => write!(f, "{pods} replicas keep an older revision (partition {partition})"),
+        }
+    }
+}
+
+/// What a live StatefulSet keeps at an older revision for good; `None` while its controller is still at work, and for every other kind.
+#[must_use]
+pub fn held_back(live: &Value) -> Option<HeldBack> {
+    let observed = number(live, "/status/observedGeneration") >= number(live, "/metadata/generation");
+    if live.get("kind").and_then(Value::as_str) != Some("StatefulSet") || live.pointer("/status").is_none() || !observed {
+        return None;
+    }
+    let desired = live.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
+    let old = desired - number(live, "/status/updatedReplicas");
+    if old <= 0 || number(live, "/status/replicas") < desired {
+        return None;
+    }
+    if live.pointer("/spec/updateStrategy/type").and_then(Value::as_str) == Some("OnDelete") {
+        return Some(HeldBack::OnDelete { pods: old });
+    }
+    let partition = number(live, "/spec/updateStrategy/rollingUpdate/partition");
+    (old <= partition).then_some(HeldBack::Partition { pods: old, partition })
 }
 
 fn job(live: &Value) -> Readiness {
@@ -172,6 +250,29 @@ mod tests {
         let quota = json!({"observedGeneration": 2, "conditions":
             [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}]});
         check(deployment(two, quota), "waiting: 0 of 2 replicas are updated (FailedCreate: quota)");
+    }
+
+    #[test]
+    fn stateful_sets() {
+        let set = |strategy: Value, status: Value| {
+            json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"generation": 2},
+                "spec": {"replicas": 3, "updateStrategy": strategy}, "status": status})
+        };
+        let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 0}});
+        let status = |replicas: u32, updated: u32, available: u32| json!({"observedGeneration": 2, "replicas": replicas, "updatedReplicas": updated, "availableReplicas": available});
+        check(set(rolling.clone(), status(3, 3, 3)), "ready");
+        check(set(rolling.clone(), status(2, 2, 2)), "waiting: 2 of 3 replicas are there");
+        check(set(rolling.clone(), status(4, 3, 3)), "waiting: 1 surplus replicas are still there");
+        check(set(rolling.clone(), status(3, 1, 2)), "waiting: 1 of 3 replicas are updated");
+        check(set(rolling.clone(), status(3, 3, 2)), "waiting: 2 of 3 replicas are available");
+        check(set(rolling.clone(), json!({"observedGeneration": 1, "replicas": 3})), "waiting: the newest generation is not observed yet");
+        let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+        check(set(partition.clone(), status(3, 1, 3)), "waiting: 2 replicas keep an older revision (partition 2)");
+        check(set(partition.clone(), status(3, 0, 3)), "waiting: 0 of 3 replicas are updated");
+        check(set(partition, status(3, 3, 3)), "ready");
+        let on_delete = "waiting: 3 replicas have an older revision and stay so until somebody deletes them (OnDelete)";
+        check(set(json!({"type": "OnDelete"}), status(3, 0, 3)), on_delete);
+        check(set(json!({"type": "OnDelete"}), status(3, 3, 3)), "ready");
     }
 
     #[test]

@@ -1,0 +1,1 @@
+//! The reconcile steps, one a file; each decides and none does.
