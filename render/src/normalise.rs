@@ -91,8 +91,9 @@ pub fn left_out(object: &EngineObject) -> Option<Vec<String>> {
     (!object.hooks.is_empty() && !object.hooks.iter().any(runs)).then(|| object.hooks.clone())
 }
 
-/// A hook's place; one that is both before and after runs before.
-fn hook_of(object: &EngineObject) -> Option<Hook> {
+/// A hook's place; one that is both before and after runs before. `None` for what is no hook, and for a hook that never runs.
+#[must_use]
+pub fn hook_of(object: &EngineObject) -> Option<Hook> {
     let any = |events: [&str; 2]| object.hooks.iter().any(|event| events.contains(&event.as_str()));
     let phase = if any(PRE_EVENTS) {
         HookPhase::Pre
@@ -146,10 +147,16 @@ impl Normalised {
 /// over nothing has `items` and none in it.
 #[must_use]
 pub fn opened(object: Value) -> Vec<Value> {
+    opened_as(object, &|group, kind| Kind::find(group, kind).is_some())
+}
+
+/// The same for another table of kinds: `known` says of a group and kind whether its typed lists are opened.
+#[must_use]
+pub fn opened_as(object: Value, known: &dyn Fn(&str, &str) -> bool) -> Vec<Value> {
     let key = ObjectKey::of(&object);
     let single = key.kind.strip_suffix("List");
     let plain = key.group.is_empty() && key.kind == "List";
-    let typed = single.is_some_and(|single| Kind::find(&key.group, single).is_some());
+    let typed = single.is_some_and(|single| known(&key.group, single));
     let items = match object.get("items") {
         Some(Value::Array(items)) if plain || typed => items.clone(),
         Some(Value::Null) if plain || typed => Vec::new(),
@@ -163,11 +170,11 @@ pub fn opened(object: Value) -> Vec<Value> {
         }
         item
     };
-    items.into_iter().map(complete).flat_map(opened).collect()
+    items.into_iter().map(complete).flat_map(|item| opened_as(item, known)).collect()
 }
 
 /// What only a server sets: `status`, and the empty `creationTimestamp` that generators print.
-fn drop_server_fields(object: &mut Value) {
+pub fn drop_server_fields(object: &mut Value) {
     if let Some(map) = object.as_object_mut() {
         map.remove("status");
     }

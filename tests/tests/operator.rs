@@ -1,0 +1,229 @@
+//! `ManagedComponent` at a real API server: its rules, its defaults, and what a person sees of it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use std::time::Duration;
+use system_tests::{ControlPlane, Finished, eventually};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const NAMESPACE: &str = "navin-platform";
+const DIGEST: &str = "sha256:0920e45a4d371a6a9096c0019afea688e3aecbd1167182f5dacfe86b37605449";
+
+/// A file of `operator/config/`, as it is committed.
+fn config(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/../operator/config/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// A control plane on which the administrator has installed what `operator/config/` holds.
+async fn installed() -> ControlPlane {
+    let cp = ControlPlane::own().await;
+    cp.kubectl(&["create", "namespace", NAMESPACE]).await.unwrap().ok().unwrap();
+    for name in [
+        "crd/platform.navin.ai_managedcomponents.yaml",
+        "manager/manager.yaml",
+        "rbac/role.yaml",
+        "rbac/role_binding.yaml",
+        "rbac/manager_access.yaml",
+    ] {
+        let applied = cp.apply(&config(name)).await.unwrap();
+        assert_eq!(applied.stderr, "", "{name}");
+    }
+    eventually("the definition", PATIENCE, || async {
+        let definition = cp.kubectl(&["get", "crd", "managedcomponents.platform.navin.ai", "-o", "json"]).await?.ok()?;
+        let definition: Value = serde_json::from_str(&definition.stdout)?;
+        let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let is = |kind: &str| conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == "True");
+        anyhow::ensure!(!is("NonStructuralSchema"), "{conditions:?}");
+        anyhow::ensure!(is("Established"), "{conditions:?}");
+        Ok(())
+    })
+    .await;
+    cp
+}
+
+fn component(name: &str, spec: &Value) -> Value {
+    let mut whole = json!({"service": "redis", "source": {"local": "redis"}});
+    for (field, value) in spec.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    json!({"apiVersion": "platform.navin.ai/v1alpha1", "kind": "ManagedComponent",
+        "metadata": {"name": name, "namespace": NAMESPACE}, "spec": whole})
+}
+
+async fn asked(cp: &ControlPlane, verb: &[&str], object: &Value) -> Finished {
+    let file = cp.folder().write("component.json", object.to_string().as_bytes()).unwrap();
+    let file = file.display().to_string();
+    cp.kubectl(&[verb, &["-f", &file]].concat()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_knows_the_rules_and_a_person_sees_the_dimensions() {
+    let cp = installed().await;
+    what_is_right_is_taken(&cp).await;
+    what_is_wrong_is_refused_by_its_place(&cp).await;
+    defaults_are_filled_in_and_null_is_absent(&cp).await;
+    a_person_sees_the_columns(&cp).await;
+    rights_are_what_the_table_says(&cp).await;
+}
+
+async fn what_is_right_is_taken(cp: &ControlPlane) {
+    for spec in [
+        json!({}),
+        json!({"values": {"auth": {"enabled": true, "list": [1, {"a": null}]}}, "version": "1.2.3"}),
+        json!({"source": {"local": "redis/redis-1.2.3.tgz"}}),
+        json!({"source": {"oci": format!("oci://ghcr.io/stacklok/toolhive/toolhive-operator@{DIGEST}")}}),
+        json!({"source": {"oci": format!("oci://127.0.0.1:5000/a/redis:1.2.3@{DIGEST}")}}),
+        json!({"replicas": 2, "pdb": {"minAvailable": 2}}),
+        json!({"replicas": 1, "pdb": {"minAvailable": "50%"}}),
+        json!({"pdb": {"maxUnavailable": 0}}),
+        json!({"pdb": {"maxUnavailable": "100%"}}),
+        json!({"pdb": {"minAvailable": 2}, "autoscaling": {"minReplicas": 2, "maxReplicas": 2}}),
+        json!({"autoscaling": {"minReplicas": 1, "maxReplicas": 9, "targetCPUUtilizationPercentage": 70, "engine": "keda"}}),
+        json!({"secretRefs": [{"secretName": "redis-auth", "key": "password", "valuePath": "auth.existingSecret"}]}),
+        json!({"desiredState": "Stopped", "maintenance": true, "restartRequestedAt": "2026-11-30T10:00:00Z"}),
+    ] {
+        let taken = asked(cp, &["create", "--dry-run=server"], &component("redis", &spec)).await;
+        assert_eq!(taken.code(), Some(0), "{spec}: {}", taken.stderr);
+    }
+    let longest = "x".repeat(53);
+    assert_eq!(asked(cp, &["create", "--dry-run=server"], &component(&longest, &json!({}))).await.code(), Some(0));
+}
+
+async fn what_is_wrong_is_refused_by_its_place(cp: &ControlPlane) {
+    let reference = |text: &str| json!([{"secretName": "s", "key": "k", "valuePath": text}]);
+    let rows = [
+        (json!({"service": ""}), "spec.service"),
+        (json!({"service": "Redis"}), "spec.service"),
+        (json!({"service": "x".repeat(64)}), "spec.service"),
+        (json!({"source": {}}), "source: exactly one of local and oci"),
+        (json!({"source": {"local": "a", "oci": format!("oci://h/a@{DIGEST}")}}), "source: exactly one of local and oci"),
+        (json!({"source": {"local": "../etc"}}), "spec.source.local"),
+        (json!({"source": {"local": "/etc"}}), "spec.source.local"),
+        (json!({"source": {"local": "a/../../b"}}), "spec.source.local"),
+        (json!({"source": {"oci": "oci://ghcr.io/acme/redis:1.2.3"}}), "spec.source.oci"),
+        (json!({"source": {"oci": format!("https://ghcr.io/acme/redis@{DIGEST}")}}), "spec.source.oci"),
+        (json!({"source": {"oci": "oci://ghcr.io/acme/redis@sha256:00"}}), "spec.source.oci"),
+        (json!({"replicas": 0}), "spec.replicas"),
+        (json!({"replicas": 10_001}), "spec.replicas"),
+        (json!({"replicas": 1, "pdb": {"minAvailable": 2}}), "replicas: fewer than pdb.minAvailable"),
+        (json!({"pdb": {}}), "pdb: exactly one of minAvailable and maxUnavailable"),
+        (json!({"pdb": {"minAvailable": 1, "maxUnavailable": 1}}), "pdb: exactly one of minAvailable and maxUnavailable"),
+        (json!({"pdb": {"minAvailable": -1}}), "spec.pdb.minAvailable"),
+        (json!({"pdb": {"minAvailable": "101%"}}), "spec.pdb.minAvailable"),
+        (json!({"pdb": {"maxUnavailable": "one"}}), "spec.pdb.maxUnavailable"),
+        (json!({"autoscaling": {"minReplicas": 3, "maxReplicas": 2}}), "autoscaling: minReplicas is more than maxReplicas"),
+        (json!({"autoscaling": {"minReplicas": 0, "maxReplicas": 2}}), "spec.autoscaling.minReplicas"),
+        (json!({"autoscaling": {"maxReplicas": 2}}), "spec.autoscaling.minReplicas"),
+        (
+            json!({"autoscaling": {"minReplicas": 1, "maxReplicas": 2}, "pdb": {"minAvailable": 2}}),
+            "autoscaling.minReplicas: fewer than pdb.minAvailable",
+        ),
+        (json!({"autoscaling": {"minReplicas": 1, "maxReplicas": 2, "engine": "vpa"}}), "spec.autoscaling.engine"),
+        (
+            json!({"autoscaling": {"minReplicas": 1, "maxReplicas": 2, "targetCPUUtilizationPercentage": 0}}),
+            "spec.autoscaling.targetCPUUtilizationPercentage",
+        ),
+        (json!({"secretRefs": reference("")}), "spec.secretRefs[0].valuePath"),
+        (json!({"secretRefs": reference("a..b")}), "spec.secretRefs[0].valuePath"),
+        (json!({"secretRefs": [reference("a")[0], reference("a")[0]]}), "spec.secretRefs[1]"),
+        (json!({"secretRefs": [{"secretName": "S", "key": "k", "valuePath": "a"}]}), "spec.secretRefs[0].secretName"),
+        (json!({"secretRefs": [{"secretName": "s", "key": "a/b", "valuePath": "a"}]}), "spec.secretRefs[0].key"),
+        (json!({"desiredState": "Paused"}), "spec.desiredState"),
+        (json!({"restartRequestedAt": "now"}), "spec.restartRequestedAt"),
+        (json!({"maintenance": "yes"}), "spec.maintenance"),
+        (json!({"values": []}), "spec.values"),
+    ];
+    for (spec, place) in rows {
+        let refused = asked(cp, &["create", "--dry-run=server"], &component("redis", &spec)).await;
+        assert_eq!(refused.code(), Some(1), "{spec}: {}", refused.stdout);
+        assert!(refused.stderr.contains(place), "{spec}: {}", refused.stderr);
+    }
+    for (name, place) in [("x".repeat(54), "metadata.name: at most 53"), ("redis.cache".to_owned(), "metadata.name: a DNS label")] {
+        let refused = asked(cp, &["create", "--dry-run=server"], &component(&name, &json!({}))).await;
+        assert!(refused.code() == Some(1) && refused.stderr.contains(place), "{name}: {}", refused.stderr);
+    }
+}
+
+async fn defaults_are_filled_in_and_null_is_absent(cp: &ControlPlane) {
+    let spec = json!({"replicas": null, "pdb": null, "autoscaling": {"minReplicas": 1, "maxReplicas": 2, "engine": null}});
+    asked(cp, &["create"], &component("redis", &spec)).await.ok().unwrap();
+    let stored = cp.kubectl(&["get", "mc", "-n", NAMESPACE, "redis", "-o", "json"]).await.unwrap().ok().unwrap();
+    let stored: Value = serde_json::from_str(&stored.stdout).unwrap();
+    let expected = json!({"service": "redis", "source": {"local": "redis"}, "desiredState": "Running", "maintenance": false,
+        "autoscaling": {"minReplicas": 1, "maxReplicas": 2, "targetCPUUtilizationPercentage": 80}});
+    assert_eq!(stored["spec"], expected);
+    let explained = cp.kubectl(&["explain", "mc.spec.pdb"]).await.unwrap().ok().unwrap();
+    assert!(explained.stdout.contains("exactly one of `minAvailable` and"), "{}", explained.stdout);
+}
+
+async fn a_person_sees_the_columns(cp: &ControlPlane) {
+    let status = json!({"status": {"observedGeneration": 1, "state": "started", "health": "ok", "operationState": "blocked",
+        "securityState": "compliant", "converged": false, "version": "1.2.3"}});
+    let patch = ["patch", "mc", "-n", NAMESPACE, "redis", "--subresource=status", "--type=merge", "-p"];
+    cp.kubectl(&[&patch[..], &[&status.to_string()]].concat()).await.unwrap().ok().unwrap();
+    let shown = cp.kubectl(&["get", "mc", "-n", NAMESPACE]).await.unwrap().ok().unwrap().stdout;
+    let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0], ["NAME", "SERVICE", "STATE", "HEALTH", "OPERATION", "SECURITY", "CONVERGED", "VERSION", "AGE"]);
+    assert_eq!(lines[1][..8], ["redis", "redis", "started", "ok", "blocked", "compliant", "false", "1.2.3"], "{shown}");
+    let unknown = json!({"status": {"state": "paused"}});
+    let refused = cp.kubectl(&[&patch[..], &[&unknown.to_string()]].concat()).await.unwrap();
+    assert!(refused.code() == Some(1) && refused.stderr.contains("status.state"), "{}", refused.stderr);
+}
+
+/// What an identity may do, as the API server's own authorizer says: the tables "RBAC de l'opérateur" and "Accès du manager", and beside each
+/// row what lies just outside it.
+async fn rights_are_what_the_table_says(cp: &ControlPlane) {
+    // An authorizer is asked about resources that are served.
+    let keda = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "scaledobjects.keda.sh"}, "spec": {"group": "keda.sh", "scope": "Namespaced",
+            "names": {"kind": "ScaledObject", "plural": "scaledobjects", "singular": "scaledobject"},
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    cp.apply(&keda.to_string()).await.unwrap();
+    cp.kubectl(&["wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=60s"]).await.unwrap().ok().unwrap();
+    let operator = "system:serviceaccount:navin-system:navin-operator";
+    for (who, verb, resource, namespace, expected) in [
+        (operator, "patch", "managedcomponents.platform.navin.ai", NAMESPACE, "yes"),
+        (operator, "create", "managedcomponents.platform.navin.ai", NAMESPACE, "no"),
+        (operator, "delete", "managedcomponents.platform.navin.ai", NAMESPACE, "no"),
+        (operator, "update", "managedcomponents.platform.navin.ai/status", NAMESPACE, "yes"),
+        (operator, "patch", "managedcomponents.platform.navin.ai/status", NAMESPACE, "no"),
+        (operator, "update", "managedcomponents.platform.navin.ai/finalizers", NAMESPACE, "yes"),
+        (operator, "delete", "deployments.apps", NAMESPACE, "yes"),
+        (operator, "delete", "statefulsets.apps", "default", "no"),
+        (operator, "patch", "scaledobjects.keda.sh", NAMESPACE, "yes"),
+        (operator, "create", "horizontalpodautoscalers.autoscaling", NAMESPACE, "yes"),
+        (operator, "get", "secrets", NAMESPACE, "yes"),
+        (operator, "list", "secrets", NAMESPACE, "no"),
+        (operator, "watch", "secrets", NAMESPACE, "no"),
+        (operator, "get", "secrets", "kube-system", "no"),
+        (operator, "update", "leases.coordination.k8s.io", NAMESPACE, "yes"),
+        (operator, "patch", "leases.coordination.k8s.io", NAMESPACE, "no"),
+        (operator, "create", "roles.rbac.authorization.k8s.io", NAMESPACE, "no"),
+        (operator, "get", "pods", NAMESPACE, "no"),
+        ("navin-manager", "list", "nodes", "", "yes"),
+        ("navin-manager", "patch", "nodes", "", "no"),
+        ("navin-manager", "list", "storageclasses.storage.k8s.io", "", "yes"),
+        ("navin-manager", "list", "ingressclasses.networking.k8s.io", "", "yes"),
+        ("navin-manager", "get", "deployments.apps", "kube-system", "yes"),
+        ("navin-manager", "get", "deployments.apps", NAMESPACE, "no"),
+        ("navin-manager", "create", "managedcomponents.platform.navin.ai", NAMESPACE, "yes"),
+        ("navin-manager", "create", "managedcomponents.platform.navin.ai", "default", "no"),
+        ("navin-manager", "get", "secrets", NAMESPACE, "no"),
+        ("navin-manager", "create", "namespaces", "", "no"),
+        ("navin-manager", "create", "pods/eviction", NAMESPACE, "no"),
+    ] {
+        let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
+        let sub = format!("--subresource={sub}");
+        let mut line = vec!["auth", "can-i", verb, resource, "--as", who];
+        if sub != "--subresource=" {
+            line.push(&sub);
+        }
+        if !namespace.is_empty() {
+            line.extend(["-n", namespace]);
+        }
+        let said = cp.kubectl(&line).await.unwrap();
+        assert_eq!(said.stdout.trim(), expected, "{who} {verb} {resource} {sub} in `{namespace}`: {}", said.stderr);
+    }
+}
