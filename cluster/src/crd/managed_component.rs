@@ -3,6 +3,8 @@
 //! What the API server can check by itself (CEL, Kubernetes 1.29) is declared here; that values hold no secret is the operator's to see. The
 //! same rules are checked again by the operator, whoever wrote the resource.
 
+#![expect(clippy::duplicated_attributes, reason = "each printed column has a type of its own")]
+
 mod status;
 
 use std::borrow::Cow;

@@ -66,9 +66,10 @@ pub fn taken_up(generation: i64, spec: &ManagedComponentSpec) -> TakenUp {
     }
 }
 
-/// Everything that a spec asks for; empty where it says what was taken up, as after switching maintenance.
+/// Everything that a spec asks for; empty where it says what was taken up, as after switching maintenance. `live` is the largest live count of
+/// the component's workloads: what a first count of the spec is compared with.
 #[must_use]
-pub fn asked(spec: &ManagedComponentSpec, deleting: bool, before: Option<&TakenUp>) -> Vec<Operation> {
+pub fn asked(spec: &ManagedComponentSpec, deleting: bool, before: Option<&TakenUp>, live: Option<u32>) -> Vec<Operation> {
     if deleting {
         return vec![Operation::Uninstall];
     }
@@ -78,8 +79,8 @@ pub fn asked(spec: &ManagedComponentSpec, deleting: bool, before: Option<&TakenU
     if now.configuration != before.configuration {
         asked.push(Operation::Configure);
     }
-    match (before.replicas, now.replicas) {
-        (before, now) if before == now => {}
+    match (before.replicas.or(live), now.replicas) {
+        _ if before.replicas == now.replicas => {}
         (Some(from), Some(to)) if to < from => asked.push(Operation::ScaleDown { to: Some(to) }),
         (_, Some(to)) => asked.push(Operation::ScaleUp { to }),
         (_, None) => asked.push(Operation::ScaleDown { to: None }),
@@ -130,6 +131,13 @@ mod tests {
             ("mise à l'échelle, up", nothing.clone(), json!({"replicas": 3}), vec![Operation::ScaleUp { to: 3 }]),
             ("mise à l'échelle, down", nothing.clone(), json!({"replicas": 1}), vec![Operation::ScaleDown { to: Some(1) }]),
             ("mise à l'échelle, the chart's", nothing.clone(), json!({"replicas": null}), vec![Operation::ScaleDown { to: None }]),
+            ("mise à l'échelle, first given, up", json!({"replicas": null}), json!({"replicas": 6}), vec![Operation::ScaleUp { to: 6 }]),
+            (
+                "mise à l'échelle, first given, down",
+                json!({"replicas": null}),
+                json!({"replicas": 4}),
+                vec![Operation::ScaleDown { to: Some(4) }],
+            ),
             ("mise à l'échelle, autoscaling", nothing.clone(), scaling.clone(), vec![Operation::Autoscale]),
             ("mise à l'échelle, no autoscaling", scaling, nothing.clone(), vec![Operation::Autoscale]),
             ("maintenance", nothing.clone(), json!({"maintenance": true}), vec![]),
@@ -152,9 +160,9 @@ mod tests {
             ("nothing", nothing.clone(), nothing.clone(), vec![]),
         ] {
             let before = taken_up(1, &spec(&before));
-            assert_eq!(asked(&spec(&now), false, Some(&before)), expected, "{name}");
+            assert_eq!(asked(&spec(&now), false, Some(&before), Some(5)), expected, "{name}");
         }
-        assert_eq!(asked(&spec(&nothing), false, None), [Operation::Install], "installation");
-        assert_eq!(asked(&spec(&json!({"replicas": 9})), true, None), [Operation::Uninstall], "suppression");
+        assert_eq!(asked(&spec(&nothing), false, None, None), [Operation::Install], "installation");
+        assert_eq!(asked(&spec(&json!({"replicas": 9})), true, None, None), [Operation::Uninstall], "suppression");
     }
 }
