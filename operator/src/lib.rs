@@ -5,6 +5,8 @@
 
 pub mod cli;
 pub mod generate;
+#[cfg(test)]
+mod published;
 pub mod rbac;
 pub mod reconcile;
 pub mod run_arguments;

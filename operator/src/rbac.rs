@@ -78,6 +78,13 @@ mod tests {
     }
 
     #[test]
+    fn the_published_table_is_this_one() {
+        let mut page = vec!["| resources | verbs |".to_owned(), "| --- | --- |".to_owned()];
+        page.extend(TABLE.iter().map(|(resources, verbs)| format!("| {} | {verbs} |", resources.join(", "))));
+        crate::published::check("rights", &page);
+    }
+
+    #[test]
     fn each_resource_stands_in_the_group_that_serves_it() {
         let expected = [
             ("managedcomponents", "platform.navin.ai"),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::published;
 use crate::reconcile::live;
 use serde_json::json;
 
@@ -98,6 +99,7 @@ fn quatre_dimensions() {
     let hpa = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "here"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "app"}, "minReplicas": 3, "maxReplicas": 9}});
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+    let mut page = vec!["| seen | state | health | operationState | converged |".to_owned(), "| --- | --- | --- | --- | --- |".to_owned()];
     for (name, row, state, health, operation, converged) in [
         ("nothing is applied yet", row(vec![]), Installing, Unknown, Running, false),
         ("some objects are missing", row(vec![map.clone()]).missing(vec![deployment(2, all(2))]), Installing, Critical, Running, false),
@@ -212,7 +214,11 @@ fn quatre_dimensions() {
         let dimensions = (found.state.is, found.health.is, found.operation.is, found.security.is, found.converged);
         assert_eq!(dimensions, (state, health, operation, SecurityState::Compliant, converged), "{name}: {found:?}");
         assert!(!found.state.message.is_empty() && !found.operation.message.is_empty(), "{name} says why");
+        let word = |value: Value| value.as_str().unwrap_or_default().to_owned();
+        let (state, health, operation) = (word(json!(state)), word(json!(health)), word(json!(operation)));
+        page.push(format!("| {name} | `{state}` | `{health}` | `{operation}` | {converged} |"));
     }
+    published::check("dimensions", &page);
 }
 
 #[test]
