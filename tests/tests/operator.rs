@@ -2,9 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use serde_json::{Value, json};
 use std::time::Duration;
-use system_tests::{ControlPlane, Finished, eventually};
+
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
+use serde_json::{Value, json};
+use system_tests::{ControlPlane, eventually};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAMESPACE: &str = "navin-platform";
@@ -51,23 +55,30 @@ fn component(name: &str, spec: &Value) -> Value {
         "metadata": {"name": name, "namespace": NAMESPACE}, "spec": whole})
 }
 
-async fn asked(cp: &ControlPlane, verb: &[&str], object: &Value) -> Finished {
-    let file = cp.folder().write("component.json", object.to_string().as_bytes()).unwrap();
-    let file = file.display().to_string();
-    cp.kubectl(&[verb, &["-f", &file]].concat()).await.unwrap()
+/// Whether the API server would take a component; its words where it would not.
+async fn taken(client: &Client, object: &Value) -> Result<(), String> {
+    let gvk = GroupVersionKind::gvk("platform.navin.ai", "v1alpha1", "ManagedComponent");
+    let components: Api<DynamicObject> = Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::from_gvk(&gvk));
+    let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    match components.create(&PostParams { dry_run: true, ..PostParams::default() }, &object).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 422 => Err(status.message),
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_knows_the_rules_and_a_person_sees_the_dimensions() {
     let cp = installed().await;
-    what_is_right_is_taken(&cp).await;
-    what_is_wrong_is_refused_by_its_place(&cp).await;
+    let client = cp.client().await.unwrap();
+    what_is_right_is_taken(&client).await;
+    what_is_wrong_is_refused_by_its_place(&client).await;
     defaults_are_filled_in_and_null_is_absent(&cp).await;
     a_person_sees_the_columns(&cp).await;
-    rights_are_what_the_table_says(&cp).await;
+    rights_are_what_the_table_says(&client).await;
 }
 
-async fn what_is_right_is_taken(cp: &ControlPlane) {
+async fn what_is_right_is_taken(client: &Client) {
     for spec in [
         json!({}),
         json!({"values": {"auth": {"enabled": true, "list": [1, {"a": null}]}}, "version": "1.2.3"}),
@@ -83,14 +94,13 @@ async fn what_is_right_is_taken(cp: &ControlPlane) {
         json!({"secretRefs": [{"secretName": "redis-auth", "key": "password", "valuePath": "auth.existingSecret"}]}),
         json!({"desiredState": "Stopped", "maintenance": true, "restartRequestedAt": "2026-11-30T10:00:00Z"}),
     ] {
-        let taken = asked(cp, &["create", "--dry-run=server"], &component("redis", &spec)).await;
-        assert_eq!(taken.code(), Some(0), "{spec}: {}", taken.stderr);
+        assert_eq!(taken(client, &component("redis", &spec)).await, Ok(()), "{spec}");
     }
     let longest = "x".repeat(53);
-    assert_eq!(asked(cp, &["create", "--dry-run=server"], &component(&longest, &json!({}))).await.code(), Some(0));
+    assert_eq!(taken(client, &component(&longest, &json!({}))).await, Ok(()));
 }
 
-async fn what_is_wrong_is_refused_by_its_place(cp: &ControlPlane) {
+async fn what_is_wrong_is_refused_by_its_place(client: &Client) {
     let reference = |text: &str| json!([{"secretName": "s", "key": "k", "valuePath": text}]);
     let rows = [
         (json!({"service": ""}), "spec.service"),
@@ -135,19 +145,18 @@ async fn what_is_wrong_is_refused_by_its_place(cp: &ControlPlane) {
         (json!({"values": []}), "spec.values"),
     ];
     for (spec, place) in rows {
-        let refused = asked(cp, &["create", "--dry-run=server"], &component("redis", &spec)).await;
-        assert_eq!(refused.code(), Some(1), "{spec}: {}", refused.stdout);
-        assert!(refused.stderr.contains(place), "{spec}: {}", refused.stderr);
+        let refused = taken(client, &component("redis", &spec)).await.expect_err(&spec.to_string());
+        assert!(refused.contains(place), "{spec}: {refused}");
     }
     for (name, place) in [("x".repeat(54), "metadata.name: at most 53"), ("redis.cache".to_owned(), "metadata.name: a DNS label")] {
-        let refused = asked(cp, &["create", "--dry-run=server"], &component(&name, &json!({}))).await;
-        assert!(refused.code() == Some(1) && refused.stderr.contains(place), "{name}: {}", refused.stderr);
+        let refused = taken(client, &component(&name, &json!({}))).await.expect_err(&name);
+        assert!(refused.contains(place), "{name}: {refused}");
     }
 }
 
 async fn defaults_are_filled_in_and_null_is_absent(cp: &ControlPlane) {
     let spec = json!({"replicas": null, "pdb": null, "autoscaling": {"minReplicas": 1, "maxReplicas": 2, "engine": null}});
-    asked(cp, &["create"], &component("redis", &spec)).await.ok().unwrap();
+    cp.apply(&component("redis", &spec).to_string()).await.unwrap();
     let stored = cp.kubectl(&["get", "mc", "-n", NAMESPACE, "redis", "-o", "json"]).await.unwrap().ok().unwrap();
     let stored: Value = serde_json::from_str(&stored.stdout).unwrap();
     let expected = json!({"service": "redis", "source": {"local": "redis"}, "desiredState": "Running", "maintenance": false,
@@ -173,15 +182,8 @@ async fn a_person_sees_the_columns(cp: &ControlPlane) {
 
 /// What an identity may do, as the API server's own authorizer says: the tables "RBAC de l'opérateur" and "Accès du manager", and beside each
 /// row what lies just outside it.
-async fn rights_are_what_the_table_says(cp: &ControlPlane) {
-    // An authorizer is asked about resources that are served.
-    let keda = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "scaledobjects.keda.sh"}, "spec": {"group": "keda.sh", "scope": "Namespaced",
-            "names": {"kind": "ScaledObject", "plural": "scaledobjects", "singular": "scaledobject"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
-    cp.apply(&keda.to_string()).await.unwrap();
-    cp.kubectl(&["wait", "--for=condition=Established", "crd/scaledobjects.keda.sh", "--timeout=60s"]).await.unwrap().ok().unwrap();
+async fn rights_are_what_the_table_says(client: &Client) {
+    let reviews = Api::<SubjectAccessReview>::all(client.clone());
     let operator = "system:serviceaccount:navin-system:navin-operator";
     for (who, verb, resource, namespace, expected) in [
         (operator, "patch", "managedcomponents.platform.navin.ai", NAMESPACE, "yes"),
@@ -215,15 +217,12 @@ async fn rights_are_what_the_table_says(cp: &ControlPlane) {
         ("navin-manager", "create", "pods/eviction", NAMESPACE, "no"),
     ] {
         let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
-        let sub = format!("--subresource={sub}");
-        let mut line = vec!["auth", "can-i", verb, resource, "--as", who];
-        if sub != "--subresource=" {
-            line.push(&sub);
-        }
-        if !namespace.is_empty() {
-            line.extend(["-n", namespace]);
-        }
-        let said = cp.kubectl(&line).await.unwrap();
-        assert_eq!(said.stdout.trim(), expected, "{who} {verb} {resource} {sub} in `{namespace}`: {}", said.stderr);
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let review = json!({"spec": {"user": who, "resourceAttributes": {"verb": verb, "group": group, "resource": resource,
+            "subresource": sub, "namespace": namespace}}});
+        let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+        let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+        let allowed = if answer.status.is_some_and(|status| status.allowed) { "yes" } else { "no" };
+        assert_eq!(allowed, expected, "{who} {verb} {resource} {sub} in `{namespace}`");
     }
 }

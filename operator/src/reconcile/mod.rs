@@ -9,6 +9,7 @@ pub mod maintenance;
 pub mod normalise;
 pub mod observe;
 pub mod operation;
+pub mod plan;
 pub mod prune;
 pub mod reason;
 pub mod restart;

@@ -53,7 +53,7 @@ pub struct ManagedComponentStatus {
     /// Every object that the operator applied and has not seen gone. Deleting the component removes them all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Vec<InventoryItem>,
-    /// Counts from before a stop that only the cluster knew, because an autoscaler held them.
+    /// What the counts of workloads were before a stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept_replicas: Vec<KeptReplicas>,
 }

@@ -15,7 +15,7 @@ pub struct Facts {
     pub autoscaled: Option<Bounds>,
     /// The live workload's.
     pub live: Option<LiveCount>,
-    /// The count from before a stop, where only the cluster knew it.
+    /// The count from before a stop.
     pub kept: Option<u32>,
 }
 
@@ -71,13 +71,12 @@ pub fn replicas(facts: &Facts) -> Replicas {
     }
 }
 
-/// The count to keep over a stop; `None` where spec or chart will say it again.
+/// The count to keep over a stop: what was live before it. A start takes it where neither spec nor chart says one, or an autoscaler held it.
 #[must_use]
 pub fn kept(facts: &Facts) -> Option<u32> {
-    let only_the_cluster_knows = facts.autoscaled.is_some() || facts.declared.is_none();
     match facts.live {
         Some(LiveCount { replicas: 0, .. }) | None => facts.kept.filter(|_| facts.stopped),
-        Some(live) => (facts.stopped && only_the_cluster_knows).then_some(live.replicas),
+        Some(live) => facts.stopped.then_some(live.replicas),
     }
 }
 
@@ -121,10 +120,10 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_cluster_knew_is_kept_over_a_stop() {
+    fn what_was_live_is_kept_over_a_stop() {
         let scaled = Facts { stopped: true, autoscaled: Some(Bounds { min: 3, max: 9 }), ..RUNNING };
         for (name, facts, expected) in [
-            ("the spec will say it again", Facts { stopped: true, live: live(2, true), ..RUNNING }, None),
+            ("a declared count", Facts { stopped: true, live: live(2, true), ..RUNNING }, Some(2)),
             ("the autoscaler held it", Facts { live: live(8, false), ..scaled }, Some(8)),
             ("it is kept while stopped", Facts { live: live(0, true), kept: Some(8), ..scaled }, Some(8)),
             ("and let go once it runs", Facts { stopped: false, live: live(8, true), kept: Some(8), ..scaled }, None),
