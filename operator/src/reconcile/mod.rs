@@ -27,7 +27,8 @@ use serde_json::Value;
 /// Field manager of everything that the operator writes.
 pub const FIELD_MANAGER: &str = "navin-operator";
 
-/// Live objects of a component's namespace, of the kinds that a component may have.
+/// Live objects of a component's namespace, of the kinds that a component may have, whole: with `managedFields`, by which it is told who owns a
+/// field.
 pub type Live = BTreeMap<ObjectKey, Value>;
 
 /// Live objects by their identities.

@@ -157,7 +157,8 @@ fn state(seen: &Seen<'_>, live: &Live, workloads: &[Workload<'_>]) -> Told<State
             Outcome::Written | Outcome::NothingAsked { .. } | Outcome::Blocked { .. } => told(State::Installing, Reason::Progressing, what),
         };
     }
-    let running: Vec<&Workload<'_>> = workloads.iter().filter(|workload| workload.replicas() != Some(0)).collect();
+    let rests = |workload: &Workload<'_>| seen.desired == DesiredState::Running && may_rest(live, workload);
+    let running: Vec<&Workload<'_>> = workloads.iter().filter(|workload| workload.replicas() != Some(0) || rests(workload)).collect();
     let ending: Vec<String> = workloads
         .iter()
         .filter(|workload| workload.replicas() == Some(0) && (workload.status("replicas") > 0 || !workload.is_observed()))
@@ -217,6 +218,11 @@ fn settled(seen: &Seen<'_>, live: &Live, state: &Told<State>, workloads: &[Workl
         DesiredState::Stopped => State::Stopped,
     };
     seen.live.is_some() && !seen.deleting && state.is == wanted && (wanted == State::Stopped || within_bounds(live, workloads))
+}
+
+/// Whether an autoscaler may keep a workload at zero while it runs, as KEDA does without events.
+fn may_rest(live: &Live, workload: &Workload<'_>) -> bool {
+    live.values().any(|object| autoscaler::scales(object, workload) && autoscaler::bounds(object).min == 0)
 }
 
 /// Whether every autoscaler has brought its workload between its bounds.

@@ -98,6 +98,8 @@ fn quatre_dimensions() {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map", "namespace": "here"}});
     let hpa = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "here"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "app"}, "minReplicas": 3, "maxReplicas": 9}});
+    let keda = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "k", "namespace": "here"},
+        "spec": {"scaleTargetRef": {"name": "app"}, "minReplicaCount": 0}});
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
     let mut page = vec!["| seen | state | health | operationState | converged |".to_owned(), "| --- | --- | --- | --- | --- |".to_owned()];
     for (name, row, state, health, operation, converged) in [
@@ -191,6 +193,15 @@ fn quatre_dimensions() {
         ("a partition keeps old pods", row(vec![set(partition, some(3, 1, 3))]), Starting, Good, Blocked, false),
         ("an autoscaler has not reached its bounds", row(vec![deployment(2, all(2)), hpa.clone()]), Started, Good, Running, false),
         ("an autoscaler is within its bounds", row(vec![deployment(3, all(3)), hpa]), Started, Good, Succeeded, true),
+        (
+            "an autoscaler that may go to zero has gone there",
+            row(vec![deployment(0, all(0)), keda.clone()]),
+            Started,
+            Good,
+            Succeeded,
+            true,
+        ),
+        ("stopped, under such an autoscaler", row(vec![deployment(0, all(0)), keda]).stopped(), Stopped, Good, Succeeded, true),
         ("deletion", Row { deleting: true, ..row(vec![deployment(2, all(2))]) }, Uninstalling, Good, Running, false),
         ("the same generation is seen again", row(vec![deployment(2, all(2))]).earlier(Idle), Started, Good, Idle, true),
         (

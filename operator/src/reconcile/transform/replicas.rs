@@ -53,6 +53,14 @@ pub fn replicas(facts: &Facts) -> Replicas {
         return Replicas::Write(0);
     }
     match (facts.autoscaled, facts.declared, facts.live) {
+        // At zero by the autoscaler's own will: no stop is known of.
+        (Some(Bounds { min: 0, .. }), _, Some(LiveCount { replicas: 0, ours })) if facts.kept.is_none() => {
+            if ours {
+                Replicas::Write(0)
+            } else {
+                Replicas::Leave
+            }
+        }
         (Some(bounds), declared, None | Some(LiveCount { replicas: 0, .. })) => {
             let start = facts.kept.or(declared).unwrap_or(bounds.min);
             Replicas::Write(start.clamp(bounds.min.max(1), bounds.max.max(bounds.min).max(1)))
@@ -108,6 +116,16 @@ mod tests {
             ("installation under an autoscaler", scaled, Write(3)),
             ("an autoscaler comes: no dip", Facts { live: live(5, true), ..scaled }, Write(5)),
             ("an autoscaler holds 8, the chart says 2", Facts { live: live(8, false), ..scaled }, Leave),
+            (
+                "an autoscaler that may go to zero has gone there",
+                Facts { autoscaled: Some(Bounds { min: 0, max: 9 }), live: live(0, false), ..RUNNING },
+                Leave,
+            ),
+            (
+                "démarrage under an autoscaler that may go to zero",
+                Facts { autoscaled: Some(Bounds { min: 0, max: 9 }), live: live(0, true), kept: Some(4), ..RUNNING },
+                Write(4),
+            ),
             ("the autoscaler is gone: the declared count returns", Facts { live: live(8, false), ..RUNNING }, Write(2)),
             ("nobody says anything", silent, Leave),
             ("the chart stops saying it: no dip", Facts { live: live(5, true), ..silent }, Write(5)),
