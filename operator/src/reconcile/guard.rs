@@ -183,7 +183,7 @@ mod tests {
 
     /// "Protections": the kinds that charts may produce, row by row.
     #[test]
-    fn the_kinds_of_the_seed_are_allowed() {
+    fn eleven_kinds_are_allowed() {
         for (api_version, kind) in [
             ("v1", "ConfigMap"),
             ("v1", "Service"),

@@ -1,7 +1,8 @@
 //! The reconcile steps, one a file; each decides and none does.
 //!
 //! fetch → [`validate`] → render → [`normalise`] → [`guard`] → [`transform`] → [`diff`] → apply → [`prune`] → [`observe`] → [`status`], and beside
-//! them what holds an operation back: [`maintenance`], [`restart`]. Time and what is live come in as arguments.
+//! them what holds an operation back: [`maintenance`], [`restart`]. [`plan`] is all of it in order. Time and what is live come in
+//! as arguments.
 
 pub mod diff;
 pub mod guard;

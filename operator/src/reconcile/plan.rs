@@ -113,6 +113,8 @@ pub struct Plan {
     pub outcome: Outcome,
     /// What was found.
     pub security: Security,
+    /// What a person should know beside: hooks left out, objects that the spec's stand in for, what a deletion takes and leaves.
+    pub notes: Vec<String>,
     taken_up: Option<TakenUp>,
     kept: Vec<KeptReplicas>,
 }
@@ -142,8 +144,12 @@ pub fn plan(
         return under_maintenance(component, cluster, &recorded, asked);
     }
     if component.deleting {
-        let fates = prune::deletion(component.name, &component.status.inventory, cluster.live);
-        return unchanged(component, &recorded, Outcome::Written, Security::NotRendered).with(Steps::Remove(fates));
+        let inventory = &component.status.inventory;
+        let fates = prune::deletion(component.name, inventory, cluster.live);
+        let kept = note("removed though kept in updates", names(&prune::kept_until_deletion(inventory, cluster.live)));
+        let claims = note("claims of StatefulSets that stay", names(&prune::claims_of_sets(inventory, cluster.live)));
+        let plan = unchanged(component, &recorded, Outcome::Written, Security::NotRendered).with(Steps::Remove(fates));
+        return Plan { notes: kept.into_iter().chain(claims).collect(), ..plan };
     }
     match applied(component, cluster, &asked, rendered) {
         Ok(plan) => plan,
@@ -161,8 +167,9 @@ fn applied(
     rendered: impl FnOnce(Map<String, Value>) -> Result<Vec<EngineObject>, Stopped>,
 ) -> Result<Plan, Stopped> {
     let Component { name, namespace, spec, status, .. } = *component;
-    let objects = normalise(name, namespace, rendered(values(name, spec)?)?).objects;
-    let allowed = guard(objects, namespace).map_err(|refusals| Stopped::insecure(Reason::ForbiddenObject, refusals))?;
+    let normalised = normalise(name, namespace, rendered(values(name, spec)?)?);
+    let left_out = normalised.left_out.iter().map(|hook| format!("{} ({})", hook.object, hook.events.join(", "))).collect();
+    let allowed = guard(normalised.objects, namespace).map_err(|refusals| Stopped::insecure(Reason::ForbiddenObject, refusals))?;
     let security = match allowed.plain_secrets() {
         [] => Security::Clean,
         places => Security::Found { reason: Reason::SecretInPlainText, message: places.join("; ") },
@@ -171,6 +178,7 @@ fn applied(
     let (keda_served, live, kept) = (cluster.keda_served, cluster.live, &status.kept_replicas);
     let inputs = Inputs { component: name, spec, keda_served, live, kept, restarted_at: gate.restarted_at() };
     let desired = transform(allowed, &inputs).map_err(|error| Stopped::new(error.reason(), error).after(&security))?;
+    let notes = [note("hooks left out", left_out), note("the spec's stand in for", names(&desired.replaced))];
     let objects: Vec<Value> = desired.objects.into_iter().map(|rendered| rendered.object).collect();
     let writes = writes(name, objects, cluster).map_err(|stopped| stopped.after(&security))?;
     let keys: BTreeSet<ObjectKey> = writes.iter().map(|(object, _)| ObjectKey::of(object)).collect();
@@ -190,9 +198,18 @@ fn applied(
         steps: Steps::Apply { writes, prune },
         outcome,
         security,
+        notes: notes.into_iter().flatten().collect(),
         taken_up: Some(taken_up),
         kept: desired.kept,
     })
+}
+
+fn names(keys: &[ObjectKey]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
+}
+
+fn note(about: &str, what: Vec<String>) -> Option<String> {
+    (!what.is_empty()).then(|| format!("{about}: {}", what.join(", ")))
 }
 
 fn restart(component: &Component<'_>, cluster: &Cluster<'_>, keys: impl Iterator<Item = ObjectKey>) -> Gate {
@@ -287,6 +304,7 @@ fn unchanged(component: &Component<'_>, recorded: &[ObjectKey], outcome: Outcome
         expected: recorded.iter().map(|key| Expected { key: key.clone(), pods: 1 }).collect(),
         outcome,
         security,
+        notes: Vec::new(),
         taken_up: component.status.taken_up.clone(),
         kept: component.status.kept_replicas.clone(),
     }
@@ -302,7 +320,7 @@ impl Plan {
     pub fn status(&self, component: &Component<'_>, live: &Live, version: Option<String>, now: Timestamp) -> ManagedComponentStatus {
         let before = component.status;
         let again = before.observed_generation == Some(component.generation);
-        let dimensions = observe(&Seen {
+        let mut dimensions = observe(&Seen {
             deleting: component.deleting,
             desired: component.spec.desired_state,
             expected: &self.expected,
@@ -311,6 +329,9 @@ impl Plan {
             security: &self.security,
             earlier: before.operation_state.filter(|_| again),
         });
+        for note in &self.notes {
+            dimensions.operation.message.push_str(&format!("; {note}"));
+        }
         let left: BTreeSet<&ObjectKey> = match &self.steps {
             Steps::Apply { prune: fates, .. } | Steps::Remove(fates) => fates
                 .iter()

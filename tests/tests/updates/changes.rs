@@ -134,7 +134,8 @@ async fn what_others_put_into_live_objects_is_named_before_the_first_write() {
         let found = planned["workload"].as_array().unwrap().iter().find(|planned| planned["object"] == object.as_str()).unwrap();
         assert_eq!(found["action"], "replace", "{found}");
         assert!(found["fields"].as_array().unwrap().iter().any(|change| change["path"] == field.as_str()), "{field}: {found}");
-        let line = format!("{object}: it holds what the bundle does not bring and no apply takes out: {field}; by hand: kubectl edit ");
+        let verb = if field == "immutable" { "delete" } else { "edit" };
+        let line = format!("{object}: it holds what the bundle does not bring and no apply takes out: {field}; by hand: kubectl {verb} ");
         assert!(refused.stderr.contains(&line), "`{line}` is not in:\n{}", refused.stderr);
         named += 1;
     }
@@ -259,6 +260,8 @@ async fn is_told(landscape: &Landscape) {
     let objects = plan["workload"].as_array().unwrap();
     let config = objects.iter().find(|object| object["object"] == "ConfigMap clickhouse-platform/clickhouse-operator-config").unwrap();
     assert_eq!(config["taken"], json!([{"manager": "somebody", "field": ".data.config.yaml"}]));
+    let fields: Vec<&str> = config["fields"].as_array().unwrap().iter().map(|field| field["path"].as_str().unwrap()).collect();
+    assert_eq!(fields, ["data[config.yaml]", "data.extra"], "what changes, and what goes with the ownership");
     let leftovers = plan["leftovers"].as_array().unwrap();
     assert!(!leftovers.is_empty() && leftovers.iter().all(|leftover| leftover["pruned"] == true), "{leftovers:?}");
     let text = landscape.connector.approve(&["--dry-run", "--take-over", "--prune"]).await.unwrap().ok().unwrap().stdout;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, Release};
-use system_tests::landscape::{Landscape, SOON};
+use system_tests::landscape::{Landscape, SOON, difference};
 use system_tests::{Finished, eventually};
 
 use crate::file;
@@ -111,9 +111,10 @@ async fn rights_from_elsewhere_stop_an_approval(landscape: &Landscape, release: 
         .unwrap()
         .ok()
         .unwrap();
-    let before = landscape.connector.token_bundle().unwrap();
+    let (before, content) = (landscape.connector.token_bundle().unwrap(), landscape.content().await.unwrap());
     let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap();
     assert_ne!(failed.code(), Some(0));
+    assert_eq!(difference(&content, &landscape.content().await.unwrap()), [""; 0], "it is found before the first write");
     for expected in
         ["system:serviceaccount:clicklink-system:pcm-platform may already impersonate users", "get secrets", "no right was given"]
     {

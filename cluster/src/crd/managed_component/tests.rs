@@ -43,7 +43,7 @@ fn the_columns_are_those_of_kubectl_get_mc() {
 }
 
 #[test]
-fn the_dimensions_are_those_of_the_seed() {
+fn the_dimensions_have_the_words_of_the_contract() {
     let schema = schema();
     for (field, values) in [
         ("state", json!(["installing", "starting", "started", "stopping", "stopped", "failed", "uninstalling"])),

@@ -87,6 +87,16 @@ fn a_channel_that_is_not_up_says_since_when_why_and_what_to_do() {
 }
 
 #[test]
+fn drift_is_told_where_there_is_some() {
+    let told = |count: Value| text::text(&seen(|answer| answer["platform"]["drift"] = count.clone()), at("2026-11-30T10:01:00Z"));
+    assert!(told(1.into()).contains("\nDrift:     1 object is not as approved"), "{}", told(1.into()));
+    assert!(told(2.into()).contains("\nDrift:     2 objects are not as approved"), "{}", told(2.into()));
+    for nothing in [0.into(), Value::Null] {
+        assert!(!told(nothing.clone()).contains("Drift:"), "{nothing}");
+    }
+}
+
+#[test]
 fn one_leftover_is_one_object() {
     let told = |count: u32| text::text(&seen(|answer| answer["platform"]["leftovers"] = count.into()), at("2026-11-30T10:01:00Z"));
     assert!(told(1).contains("\nLeftovers: 1 object of former bundles\n"), "{}", told(1));

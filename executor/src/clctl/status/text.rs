@@ -34,6 +34,10 @@ pub(super) fn text(seen: &Seen, now: jiff::Timestamp) -> String {
         let objects = if platform.leftovers == 1 { "object" } else { "objects" };
         line("Leftovers", format!("{} {objects} of former bundles", platform.leftovers));
     }
+    if let Some(drift) = platform.drift.filter(|drift| *drift > 0) {
+        let objects = if drift == 1 { "object is" } else { "objects are" };
+        line("Drift", format!("{drift} {objects} not as approved (which, and in what: clicklink clctl status -o json)"));
+    }
     if let Some(message) = &platform.message {
         line("Message", message.split_whitespace().collect::<Vec<_>>().join(" "));
     }

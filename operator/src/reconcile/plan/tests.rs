@@ -347,6 +347,25 @@ fn what_is_refused_changes_nothing() {
 }
 
 #[test]
+fn what_is_left_out_and_what_goes_is_told() {
+    let told = |world: &World| {
+        let condition = world.status.conditions.iter().find(|condition| condition.kind == super::super::status::OPERATION);
+        condition.unwrap().message.clone()
+    };
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "chart"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "redis"}}}});
+    let mut kept = map("kept");
+    kept["metadata"]["annotations"] = json!({"helm.sh/resource-policy": "keep"});
+    let mut world = World::new(vec![deployment(json!({"replicas": 2})), budget, kept]);
+    world.change(json!({"pdb": {"minAvailable": 1}}));
+    world.pass();
+    assert!(told(&world).ends_with("; the spec's stand in for: PodDisruptionBudget.policy here/chart"), "{}", told(&world));
+    world.deleting = true;
+    world.pass();
+    assert!(told(&world).ends_with("; removed though kept in updates: ConfigMap here/kept"), "{}", told(&world));
+}
+
+#[test]
 fn an_object_of_another_component_stops_the_pass_before_the_first_write() {
     let mut world = World::new(vec![map("a"), map("b")]);
     let mut other = map("b");

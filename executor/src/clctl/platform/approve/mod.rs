@@ -255,6 +255,8 @@ impl Approve {
         }
         let replaced = if self.replace { replace::of(&plan) } else { preview::refuse_replacements(&plan).map(|()| BTreeSet::new())? };
         replace::check(&connection.client, rendering.judged.permissions(), &replaced).await?;
+        // Asked again when the account is there; here, so that nothing is deleted or applied for an approval that cannot be given.
+        other_rights::check(&connection.client, home).await?;
         let question = format!("\nApply the permissions, and let the executor apply the workload for {}?", show::duration(self.ttl));
         if !self.yes && !question::agreed(&question) {
             return Err(ApproveError::NotAgreed);

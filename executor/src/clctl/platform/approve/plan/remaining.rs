@@ -28,9 +28,11 @@ impl Replacement {
         if remaining.len() > NAMED {
             named.push("…");
         }
+        // What is immutable stays so, whoever edits it (Kubernetes, "ConfigMaps").
+        let verb = if remaining.iter().any(|field| field.path == "immutable") { "delete" } else { "edit" };
         Self {
             reason: format!("it holds what the bundle does not bring and no apply takes out: {}", named.join(", ")),
-            by_hand: format!("kubectl edit {}", object_argument(key)),
+            by_hand: format!("kubectl {verb} {}", object_argument(key)),
         }
     }
 }
@@ -58,6 +60,14 @@ mod tests {
         assert_eq!(how.by_hand, "kubectl edit deployments.apps -n n x");
         assert_eq!(remaining(&container(&["a", "b"]), &container(&["a", "b"])), []);
         assert_eq!(remaining(&container(&["a", "b"]), &container(&["b", "a"]))[0].path, "spec", "the order counts");
+    }
+
+    #[test]
+    fn what_is_immutable_is_deleted() {
+        let map = |immutable: bool| json!({"kind": "ConfigMap", "immutable": immutable});
+        let key = ObjectKey { group: String::new(), kind: "ConfigMap".into(), namespace: "n".into(), name: "x".into() };
+        let how = Replacement::of_remaining(&key, &remaining(&map(true), &map(false)));
+        assert_eq!(how.by_hand, "kubectl delete configmaps -n n x");
     }
 
     #[test]

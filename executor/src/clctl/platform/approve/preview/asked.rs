@@ -121,7 +121,8 @@ impl Question<'_> {
     /// What vanishes with the ownership of a tool that applied whole objects.
     fn given_up(&self, live: &Value, conflicts: &[(String, String)]) -> Vec<FieldChange> {
         let after = take_over::moved(live, conflicts, self.manager).map(|moved| applied(&moved, self.rendered, self.manager));
-        after.map(|after| differing(&applied(live, self.rendered, self.manager), &after)).unwrap_or_default()
+        let before = || object::content(&applied(live, self.rendered, self.manager));
+        after.map(|after| differing(&before(), &object::content(&after))).unwrap_or_default()
     }
 
     /// A workload object as it will be pinned; `None` where that may not be asked, and for a permission, which is not pinned.
