@@ -19,6 +19,8 @@ use aws_sdk_sts::config::retry::RetryConfig;
 use aws_sdk_sts::config::timeout::TimeoutConfig;
 use aws_sdk_sts::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sts::error::ProvideErrorMetadata;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
 use jiff::Timestamp;
 use reqwest::header::HeaderValue;
 
@@ -190,14 +192,16 @@ fn imds_limits(config: &ProviderConfig) -> imds::Client {
     imds::Client::builder().configure(config).connect_timeout(second).read_timeout(second).max_attempts(ATTEMPTS).build()
 }
 
-/// A service's own code and message, else what kept it from answering.
-fn told<E: ProvideErrorMetadata + std::error::Error + 'static, R: std::fmt::Debug + 'static>(
-    error: aws_smithy_runtime_api::client::result::SdkError<E, R>,
-) -> String {
+/// A service's own code and message, else the status of an answer that has none, else what kept it from answering.
+fn told<E: ProvideErrorMetadata + std::error::Error + 'static>(error: SdkError<E, HttpResponse>) -> String {
     match error.as_service_error().map(|service| (service.code(), service.message())) {
         Some((Some(code), Some(message))) => format!("{code}: {message}"),
         Some((Some(code), None)) => code.to_owned(),
-        Some((None, _)) | None => chain(&error),
+        Some((None, _)) => {
+            let status = error.raw_response().map(|answer| answer.status().as_u16()).unwrap_or_default();
+            format!("the answer has status {status} and is not in the form of AWS's errors")
+        }
+        None => chain(&error),
     }
 }
 

@@ -128,10 +128,11 @@ impl Registry {
             Some(identity) => {
                 let name = identity.name.as_deref().unwrap_or("nobody");
                 lines.push(format!("Identity: {name} (from {})", identity.source));
-                let ends = identity.ends.map_or_else(
-                    || "not stated".to_owned(),
-                    |ends| format!("{ends} (in {})", age::short(ends.duration_since(now).as_secs().max(0))),
-                );
+                let ends = match identity.ends {
+                    None => "not stated".to_owned(),
+                    Some(ends) if ends <= now => format!("{ends} (this is past: check this machine's clock)"),
+                    Some(ends) => format!("{ends} (in {})", age::short(ends.duration_since(now).as_secs())),
+                };
                 lines.push(format!("Login ends: {ends}"));
             }
             None => lines.push(format!("Problem: {}", self.problem.as_deref().unwrap_or_default())),
@@ -196,6 +197,8 @@ mod tests {
             - r/b@sha256:2: the registry knows the user and refuses the pull (403): no\\u{202e}\n\n\
             1 images of other registries are not checked";
         assert_eq!(checked.text(now), expected);
+        let ended = checked.text("2026-11-30T11:00:00Z".parse().unwrap());
+        assert!(ended.contains("\nLogin ends: 2026-11-30T11:00:00Z (this is past: check this machine's clock)\n"), "{ended}");
         assert!(checked.any_failed());
         assert_eq!(checked.failures(), ["r/b@sha256:2", "r/c@sha256:3"]);
     }
