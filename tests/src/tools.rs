@@ -37,6 +37,15 @@ impl Tools {
         TOOLS.get_or_try_init(|| built(REGISTRY)).await.cloned()
     }
 
+    /// moto, as [`Tools::control_plane`] does it; its path leads nowhere on a machine without Python, and stderr says so.
+    ///
+    /// # Errors
+    /// It cannot be built; pip's words are on stderr.
+    pub async fn moto() -> Result<Self> {
+        static TOOLS: OnceCell<Tools> = OnceCell::const_new();
+        TOOLS.get_or_try_init(|| built(&["moto"])).await.cloned()
+    }
+
     /// The path of one of them.
     ///
     /// # Panics

@@ -66,9 +66,13 @@ impl Cloud {
             log: folder.join("requests"),
             ready: folder.join("ready"),
             socket: folder.join("relay"),
+            elsewhere: folder.join("elsewhere"),
         };
         if let Some(port) = scenario.relayed_port {
             relay::outside(&order.socket, port)?;
+        }
+        if let Some(elsewhere) = &scenario.elsewhere {
+            relay::outside(&order.elsewhere, elsewhere.port)?;
         }
         let order = folder.write("order.json", serde_json::to_vec(&order)?)?;
         Ok(Self { folder, scenario, ca, order, hosts, fake: fake.into(), flags: namespaces()? })

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use super::http::{Answer, Request, Service, listen};
+use super::http::{Answer, Reply, Request, Service, listen};
 use super::relay;
 use super::scenario::{Imds, Keys, Noted, Order, Scenario};
 use super::signature;
@@ -53,9 +53,13 @@ pub async fn serve(order: &Path) -> Result<()> {
     let service = |answer: fn(&Fake, &Request) -> Option<Answer>| -> Service {
         let fake = Arc::clone(&fake);
         Arc::new(move |request| {
-            let answered = answer(&fake, request);
+            let reply = if fake.is_played_elsewhere(request) {
+                Reply::Elsewhere(fake.order.elsewhere.clone())
+            } else {
+                answer(&fake, request).map_or(Reply::Never, Reply::Answer)
+            };
             fake.note(request);
-            answered
+            reply
         })
     };
     if imds {
@@ -78,6 +82,11 @@ fn acceptor(order: &Order) -> Result<TlsAcceptor> {
 impl Fake {
     fn scenario(&self) -> &Scenario {
         &self.order.scenario
+    }
+
+    fn is_played_elsewhere(&self, request: &Request) -> bool {
+        let host = request.header("host").unwrap_or_default();
+        self.scenario().elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.hosts.iter().any(|played| played == host))
     }
 
     /// Writes a request down.
@@ -120,7 +129,7 @@ impl Fake {
             "" => Answer::new(200, PROFILE),
             PROFILE => {
                 let life = if imds == Imds::Stale { -3_600 } else { 6 * 3_600 };
-                let mut answer = credentials(&instance(), life);
+                let mut answer = credentials(&self.scenario().instance, life);
                 answer["Code"] = json!("Success");
                 Answer::new(200, answer.to_string())
             }
@@ -152,7 +161,7 @@ impl Fake {
     /// Everybody who exists.
     fn known(&self) -> Vec<Keys> {
         let mut known = self.scenario().ambient.clone();
-        known.extend([instance(), session()]);
+        known.extend([self.scenario().instance.clone(), session()]);
         known
     }
 
@@ -178,7 +187,7 @@ impl Fake {
             }
             "AssumeRole" => {
                 let (role, name) = (field("RoleArn"), field("RoleSessionName"));
-                if scenario.deny_role || signer.id != instance().id || role != scenario.role {
+                if scenario.deny_role || signer.id != scenario.instance.id || role != scenario.role {
                     return sts_error("AccessDenied", &format!("User: {PROFILE} is not authorized to perform: sts:AssumeRole on {role}"));
                 }
                 if name != scenario.session {
@@ -203,7 +212,7 @@ impl Fake {
         if request.header("x-amz-target") != Some("AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken") {
             return refused("UnknownOperationException", "");
         }
-        if scenario.deny_token || signer.id == instance().id {
+        if scenario.deny_token || signer.id == scenario.instance.id {
             return refused("AccessDeniedException", "not authorized to perform: ecr:GetAuthorizationToken");
         }
         let ends = Timestamp::now() + SignedDuration::from_secs(scenario.token_life);
@@ -222,12 +231,15 @@ impl Fake {
             let realm = format!("Basic realm=\"https://{}/\",service=\"ecr.amazonaws.com\"", scenario.registry);
             return Answer::new(401, "Not Authorized").header("Www-Authenticate", realm);
         };
-        let tokens = self.tokens.lock().expect("no holder of this lock panics");
-        let Some(turn) = tokens.iter().position(|(known, _)| known == header) else {
-            return refused(403, "Your Authorization Token is invalid.");
-        };
-        if turn < scenario.revoked_tokens || tokens[turn].1 <= Timestamp::now() {
-            return refused(403, "Your authorization token has expired. Reauthenticate and try again.");
+        let elsewhere = scenario.elsewhere.as_ref().map(|elsewhere| format!("Basic {}", base64(&elsewhere.login)));
+        if elsewhere.as_deref() != Some(header) {
+            let tokens = self.tokens.lock().expect("no holder of this lock panics");
+            let Some(turn) = tokens.iter().position(|(known, _)| known == header) else {
+                return refused(403, "Your Authorization Token is invalid.");
+            };
+            if turn < scenario.revoked_tokens || tokens[turn].1 <= Timestamp::now() {
+                return refused(403, "Your authorization token has expired. Reauthenticate and try again.");
+            }
         }
         let path = request.path.as_str();
         match path {
@@ -259,10 +271,6 @@ impl Fake {
             None => Answer::new(404, ""),
         }
     }
-}
-
-fn instance() -> Keys {
-    Keys::session("instance")
 }
 
 fn session() -> Keys {

@@ -1,11 +1,12 @@
 //! As much of HTTP/1.1 as the services need: one request a connection.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use tokio::io::AsyncBufReadExt as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, copy};
+use tokio::net::{TcpListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
 /// Largest request that is read.
@@ -20,6 +21,8 @@ pub(super) struct Request {
     pub(super) query: String,
     headers: Vec<(String, String)>,
     pub(super) body: Vec<u8>,
+    /// As it came, without what is said of the connection.
+    head: String,
 }
 
 impl Request {
@@ -48,8 +51,18 @@ impl Answer {
     }
 }
 
-/// Who answers; `None` for a request that is never answered.
-pub(super) type Service = Arc<dyn Fn(&Request) -> Option<Answer> + Send + Sync>;
+/// What becomes of a request.
+pub(super) enum Reply {
+    /// This answers it.
+    Answer(Answer),
+    /// Nothing ever does.
+    Never,
+    /// Whoever is reached by this socket does.
+    Elsewhere(PathBuf),
+}
+
+/// Who answers.
+pub(super) type Service = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
 /// Answers on a port for as long as the program runs.
 pub(super) fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, service: Service) {
@@ -69,8 +82,10 @@ pub(super) fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, service: S
 async fn one(stream: impl AsyncRead + AsyncWrite + Unpin, service: &Service) -> Result<()> {
     let mut reader = BufReader::new(stream);
     let request = read(&mut reader).await?;
-    let Some(answer) = service(&request) else {
-        return std::future::pending().await;
+    let answer = match service(&request) {
+        Reply::Answer(answer) => answer,
+        Reply::Never => return std::future::pending().await,
+        Reply::Elsewhere(socket) => return pass_on(&request, &socket, reader.into_inner()).await,
     };
     let mut head = format!("HTTP/1.1 {} X\r\nConnection: close\r\nContent-Length: {}\r\n", answer.status, answer.body.len());
     for (name, value) in &answer.headers {
@@ -85,6 +100,15 @@ async fn one(stream: impl AsyncRead + AsyncWrite + Unpin, service: &Service) -> 
     stream.shutdown().await.context("ending a connection")
 }
 
+/// Asks at a socket, and sends back what comes.
+async fn pass_on(request: &Request, socket: &Path, mut stream: impl AsyncWrite + Unpin) -> Result<()> {
+    let mut there = UnixStream::connect(socket).await.with_context(|| format!("connecting to {}", socket.display()))?;
+    there.write_all(format!("{}Connection: close\r\n\r\n", request.head).as_bytes()).await?;
+    there.write_all(&request.body).await?;
+    copy(&mut there, &mut stream).await?;
+    stream.shutdown().await.context("ending a connection")
+}
+
 async fn read(reader: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Request> {
     let mut first = String::new();
     reader.read_line(&mut first).await?;
@@ -93,13 +117,18 @@ async fn read(reader: &mut BufReader<impl AsyncRead + Unpin>) -> Result<Request>
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (path, query) = (path.to_owned(), query.to_owned());
     let mut headers = Vec::new();
+    let mut head = first.clone();
     loop {
         let mut line = String::new();
         ensure!(reader.read_line(&mut line).await? > 0, "the request ends in its head");
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        let name = name.to_ascii_lowercase();
+        if name != "connection" {
+            head.push_str(&line);
+        }
+        headers.push((name, value.trim().to_owned()));
     }
-    let mut request = Request { method, path, query, headers, body: Vec::new() };
+    let mut request = Request { method, path, query, headers, body: Vec::new(), head };
     let length: usize = request.header("content-length").unwrap_or("0").parse()?;
     ensure!(length <= MAX_BODY, "a body of {length} bytes");
     request.body = vec![0; length];

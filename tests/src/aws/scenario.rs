@@ -18,6 +18,8 @@ pub struct Scenario {
     pub registry: String,
     /// The metadata service.
     pub imds: Imds,
+    /// What it gives.
+    pub instance: Keys,
     /// The role that may be assumed.
     pub role: String,
     /// Whose credentials may assume it, and how its sessions have to be called.
@@ -42,6 +44,19 @@ pub struct Scenario {
     pub relayed_port: Option<u16>,
     /// Paths whose manifests may not be read.
     pub denied: Vec<String>,
+    /// Another program that plays some of the services.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// A program outside of the cloud that is asked in the place of services in it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Elsewhere {
+    /// Its port on the machine's own loopback.
+    pub port: u16,
+    /// Hosts of the services that it plays.
+    pub hosts: Vec<String>,
+    /// User and password, `AWS:…`, that its ECR gives and the registry here takes, at any time.
+    pub login: String,
 }
 
 /// How the metadata service behaves.
@@ -96,6 +111,7 @@ impl Scenario {
             ecr: "api.ecr.eu-west-1.amazonaws.com".into(),
             registry: "111122223333.dkr.ecr.eu-west-1.amazonaws.com".into(),
             imds: Imds::Works,
+            instance: Keys::session("instance"),
             role: "arn:aws:iam::111122223333:role/env-test-ecr-puller".into(),
             session: "clicklink-env-test".into(),
             deny_role: false,
@@ -108,6 +124,7 @@ impl Scenario {
             contents: BTreeMap::new(),
             relayed_port: None,
             denied: Vec::new(),
+            elsewhere: None,
         }
     }
 
@@ -139,6 +156,8 @@ pub(super) struct Order {
     pub(super) ready: PathBuf,
     /// The way to the relayed port.
     pub(super) socket: PathBuf,
+    /// The way to the other program.
+    pub(super) elsewhere: PathBuf,
 }
 
 /// A request as it was written down.

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and says why it is skipped")]
 
+mod moto;
+
 use std::time::Duration;
 
 use base64::Engine as _;
