@@ -303,10 +303,15 @@ async fn approve_pulls_each_chart_with_one_login_that_does_not_follow_to_the_sto
         }
     }
     scenario.relayed_port = Some(cluster.url().rsplit(':').next().unwrap().parse().unwrap());
-    let Some(cloud) = prepared(&scenario) else { return };
     let manifest = release.manifest("env-test", "2026-11-30T10:00:00Z").to_string().replace(&registry.host(), &scenario.registry);
     let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
     manifest["registry"] = self::manifest(&scenario, "direct")["registry"].clone();
+    // The images are asked for, and not pulled.
+    for image in manifest["components"].as_array().unwrap().iter().flat_map(|component| component["images"].as_array().unwrap()) {
+        let own = image.as_str().unwrap().strip_prefix(&scenario.registry);
+        scenario.manifests.extend(own.map(|path| format!("/v2{}", path.replace("@", "/manifests/"))));
+    }
+    let Some(cloud) = prepared(&scenario) else { return };
     let file = cloud.folder().write("bundle.json", manifest.to_string()).unwrap();
     let args = ["clctl", "platform", "approve", "--dry-run", "--bundle", file.to_str().unwrap(), "--kubeconfig"];
     let args = [&args[..], &[cluster.admin_kubeconfig().to_str().unwrap()]].concat();
