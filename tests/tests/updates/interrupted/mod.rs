@@ -58,6 +58,9 @@ async fn an_approval_that_is_cut_off_leaves_one_that_holds() {
 async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     let place = Place::new().await;
     let (cut, landscape, first, second) = (place.cut(), &place.landscape, &place.first, &place.second);
+    // What is live is what a plan compares with.
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_status("synced", &place.proposed).await;
     faults::once_at_each_write(&cut, [first, second]).await;
     faults::silence(&cut, second).await;
     faults::that_stay(&cut, [first, second]).await;
