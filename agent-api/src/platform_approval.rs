@@ -51,12 +51,39 @@ pub struct PlatformApprovalSpec {
     pub workloads: BTreeMap<String, Value>,
 }
 
+impl PlatformApprovalSpec {
+    /// Whether a token was given under it, and none of it was taken back.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        is_given(&self.credentials)
+    }
+
+    /// Whether both are of one bundle with one workload half.
+    #[must_use]
+    pub fn is_of_the_same(&self, other: &Self) -> bool {
+        self.sha256 == other.sha256 && self.workload_sha256 == other.workload_sha256
+    }
+
+    /// This approval before its own token is given, where `former` of the same bundle holds: who gave that one, and its tokens.
+    #[must_use]
+    pub fn awaiting(&self, former: &Self) -> Self {
+        let tokens = former.credentials.iter().filter(|id| id.starts_with(TOKEN_ID));
+        Self {
+            approved_by: former.approved_by.clone(),
+            approved_at: former.approved_at,
+            expires_at: former.expires_at,
+            credentials: self.credentials.iter().chain(tokens).cloned().collect(),
+            ..self.clone()
+        }
+    }
+}
+
 /// How the API server names a ServiceAccount token to admission, before its `jti`.
 pub const TOKEN_ID: &str = "JTI=";
 
 /// Whether a token may write under an approval with these credentials; one that was cut off before it was given knows a probe at most.
 #[must_use]
-pub fn is_given(credentials: &[String]) -> bool {
+fn is_given(credentials: &[String]) -> bool {
     credentials.iter().any(|id| id.starts_with(TOKEN_ID))
 }
 

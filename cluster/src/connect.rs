@@ -8,6 +8,7 @@ use std::path::Path;
 use agent_api::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::header::{HeaderName, HeaderValue, USER_AGENT};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
@@ -67,6 +68,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 impl Connection {
     fn new(mut config: Config, context: Option<String>) -> Result<Self, ConnectError> {
         config.default_retry = false;
+        config.headers.extend(user_agent());
         let client = Client::try_from(config.clone()).map_err(|error| ConnectError::Client(told::client(&error)))?;
         let ca_pem = config.root_cert.as_deref().map(to_pem);
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
@@ -84,6 +86,14 @@ impl Connection {
         config.auth_info.impersonate_user_extra = credential.map(|id| HashMap::from([(CREDENTIAL_ID.to_owned(), vec![id.to_owned()])]));
         Client::try_from(config).map_err(|error| ConnectError::Client(told::client(&error)))
     }
+}
+
+/// Who asks, for the API server's audit log: program, version and platform, as kubectl tells it.
+fn user_agent() -> Option<(HeaderName, HeaderValue)> {
+    let program = std::env::current_exe().ok()?;
+    let program = program.file_name()?.to_str()?;
+    let agent = format!("{program}/{} ({}/{})", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    Some((USER_AGENT, agent.try_into().ok()?))
 }
 
 /// The person's way: kubeconfig as kubectl takes it (`KUBECONFIG` or `~/.kube/config` unless a path is given; plugins, files, proxy).

@@ -68,10 +68,10 @@ impl Approved {
 }
 
 impl<'a> Writable<'a> {
-    /// The workload object at an index of [`Judged::workload`], `None` outside of it: nothing else can be written.
+    /// A workload object of the bundle, `None` where it is none: nothing else can be written.
     #[must_use]
     pub fn object(self, key: &ObjectKey) -> Option<&'a RenderedObject> {
-        self.0.judged.workload().iter().find(|object| object.key() == *key)
+        self.0.judged.workload_object(key)
     }
 }
 

@@ -82,6 +82,8 @@ pub enum TokenBundleError {
 /// Why the cluster did not answer a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadError {
+    /// Another token bundle took the place of the one that the sync began with, or none is there any more.
+    Replaced,
     /// 401: the API server does not take the token any more.
     Unauthorized,
     /// Anything else, as a sentence.
@@ -91,6 +93,8 @@ pub enum ReadError {
 /// Why a component did not get ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplyError {
+    /// Another token bundle took the place of the one that the sync began with, or none is there any more.
+    Replaced,
     /// The approval ended before a write.
     Expired,
     /// 401: the API server does not take the token any more.

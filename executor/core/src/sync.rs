@@ -1,6 +1,7 @@
 //! One sync: checks in the contract's order, then component after component.
 //!
-//! A sync is not durable. After a restart it begins anew with its checks; what it applied before is found applied again.
+//! A sync is not durable. After a restart it begins anew with its checks; what it applied before is found applied again. So it does where another
+//! approval takes the place of its own: who approves the same bundle once more does not end it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub const CHECKS: usize = 6;
 pub(crate) struct Sync {
     pub(crate) id: CommandId,
     bundle: Arc<Bundle>,
+    /// What was written, each object once.
+    written: Vec<ObjectOutcome>,
     phase: Phase,
 }
 
@@ -43,7 +46,7 @@ enum Phase {
     Permissions { found: TokenBundle, account: Value, judged: Arc<Judged> },
     Images { approved: Arc<Approved> },
     DryRun { approved: Arc<Approved> },
-    Applying { approved: Arc<Approved>, component: usize, outcomes: Vec<ObjectOutcome> },
+    Applying { approved: Arc<Approved>, component: usize },
 }
 
 /// Why a sync ends without success.
@@ -52,14 +55,20 @@ enum End {
     Refused(Refusal),
     /// Anything else, with its own text.
     Failed(EndCode, String),
+    /// None: the sync begins anew with the token bundle that is there now.
+    Anew,
 }
 
 impl Sync {
     /// A new sync, and its first read.
     pub(crate) fn begin(id: CommandId, bundle: Bundle) -> (Self, [Effect; 2]) {
-        let sync = Self { id, bundle: Arc::new(bundle), phase: Phase::TokenBundle };
-        let effects = [sync.progress(1, None), Effect::Read(id, Read::TokenBundle)];
+        let sync = Self { id, bundle: Arc::new(bundle), written: Vec::new(), phase: Phase::TokenBundle };
+        let effects = sync.first();
         (sync, effects)
+    }
+
+    fn first(&self) -> [Effect; 2] {
+        [self.progress(1, None), Effect::Read(self.id, Read::TokenBundle)]
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -84,7 +93,20 @@ impl Sync {
     }
 
     fn to(&self, phase: Phase) -> Self {
-        Self { id: self.id, bundle: Arc::clone(&self.bundle), phase }
+        Self { id: self.id, bundle: Arc::clone(&self.bundle), written: self.written.clone(), phase }
+    }
+
+    /// With more that was written. Of an object that was written before, what changed it counts, and what made it most.
+    fn with(&self, written: Vec<ObjectOutcome>) -> Self {
+        let mut sync = self.clone();
+        for more in written {
+            match sync.written.iter_mut().find(|before| before.key == more.key) {
+                Some(before) if before.outcome == ObjectResult::Unchanged => *before = more,
+                Some(_) => {}
+                None => sync.written.push(more),
+            }
+        }
+        sync
     }
 }
 
@@ -102,9 +124,10 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
         (Phase::Applying { approved, .. }, Fact::JobDone(job)) => {
             return Transition::record(Record::JobDone { install_id: approved.install_id(), job });
         }
-        (Phase::Applying { approved, component, outcomes }, Fact::Applied(applied, result)) => {
-            let outcomes = [outcomes.as_slice(), &applied].concat();
-            return on_applied(state, sync, approved, *component, outcomes, result, now);
+        (Phase::Applying { approved, component }, Fact::Applied(applied, result)) => {
+            let sync = sync.with(applied);
+            let next = on_applied(state, &sync, approved, *component, result, now);
+            return next.unwrap_or_else(|end| finish_badly(state, &sync, end, now));
         }
         (
             Phase::TokenBundle
@@ -117,7 +140,7 @@ pub(crate) fn on_fact(state: &State, sync: &Sync, fact: Fact, now: jiff::Timesta
             _late,
         ) => return Transition::default(),
     };
-    next.unwrap_or_else(|end| finish_badly(state, sync, end, Vec::new(), now))
+    next.unwrap_or_else(|end| finish_badly(state, sync, end, now))
 }
 
 fn on_token_bundle(sync: &Sync, result: Result<TokenBundle, TokenBundleError>, now: jiff::Timestamp) -> Result<Transition, End> {
@@ -184,19 +207,12 @@ fn on_dry_run(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resu
         return Err(End::Failed(EndCode::WorkloadRefused, problem));
     }
     let record = Record::Attempted { id: sync.id, sha256: sync.sha256().clone(), install_id: approved.install_id() };
-    Ok(apply(state, Transition::record(record), sync, approved, 0, Vec::new()).then(Effect::Beat))
+    Ok(apply(state, Transition::record(record), sync, approved, 0).then(Effect::Beat))
 }
 
-fn apply(
-    state: &State,
-    transition: Transition,
-    sync: &Sync,
-    approved: &Arc<Approved>,
-    component: usize,
-    outcomes: Vec<ObjectOutcome>,
-) -> Transition {
+fn apply(state: &State, transition: Transition, sync: &Sync, approved: &Arc<Approved>, component: usize) -> Transition {
     let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string());
-    let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component, outcomes });
+    let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component });
     let jobs_done = jobs_done(state, approved);
     let effects =
         [next.progress(CHECKS + 1 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
@@ -214,24 +230,24 @@ fn on_applied(
     sync: &Sync,
     approved: &Arc<Approved>,
     component: usize,
-    outcomes: Vec<ObjectOutcome>,
     result: Result<(), ApplyError>,
     now: jiff::Timestamp,
-) -> Transition {
+) -> Result<Transition, End> {
     if let Err(error) = result {
-        let end = match error {
+        return Err(match error {
+            ApplyError::Replaced => End::Anew,
             ApplyError::Expired => End::Refused(Refusal::ExpiredDuringSync),
             ApplyError::Unauthorized => End::Refused(Refusal::Unauthorized),
             ApplyError::Other(problem) => {
                 let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string()).unwrap_or_default();
                 failed(format!("component {name}: {problem}"))
             }
-        };
-        return finish_badly(state, sync, end, outcomes, now);
+        });
     }
     if component + 1 < sync.bundle.manifest().components.len() {
-        return apply(state, Transition::default(), sync, approved, component + 1, outcomes).then(Effect::Beat);
+        return Ok(apply(state, Transition::default(), sync, approved, component + 1).then(Effect::Beat));
     }
+    let outcomes = sync.written.clone();
     let count = |outcome| outcomes.iter().filter(|object| object.outcome == outcome).count();
     let result = format!(
         "synced bundle {}: {} workload object(s) applied: {} created, {} changed, {} unchanged",
@@ -242,7 +258,7 @@ fn on_applied(
         count(ObjectResult::Unchanged),
     );
     let result = CommandResult { id: sync.id, status: CommandStatus::Completed, result, objects: outcomes, code: None };
-    finish(result, Outcome::Synced(sync.sha256().clone()), now)
+    Ok(finish(result, Outcome::Synced(sync.sha256().clone()), now))
 }
 
 fn failed(problem: String) -> End {
@@ -251,14 +267,18 @@ fn failed(problem: String) -> End {
 
 fn read_error(error: ReadError) -> End {
     match error {
+        ReadError::Replaced => End::Anew,
         ReadError::Unauthorized => End::Refused(Refusal::Unauthorized),
         ReadError::Other(problem) => failed(problem),
     }
 }
 
-/// `objects` is what was written before.
-fn finish_badly(state: &State, sync: &Sync, end: End, objects: Vec<ObjectOutcome>, now: jiff::Timestamp) -> Transition {
+fn finish_badly(state: &State, sync: &Sync, end: End, now: jiff::Timestamp) -> Transition {
     let (code, message, outcome) = match end {
+        End::Anew => {
+            let next = sync.to(Phase::TokenBundle);
+            return Transition::default().then_all(next.first()).sync(Some(next));
+        }
         End::Refused(reason) => {
             let message = format!("platform sync refused: {reason}; {}", hint::approve(state, sync.sha256()));
             (reason.code(), message, Outcome::Refused)
@@ -268,7 +288,7 @@ fn finish_badly(state: &State, sync: &Sync, end: End, objects: Vec<ObjectOutcome
             (code, message.clone(), Outcome::Failed(Failure { sha256: sync.sha256().clone(), message }))
         }
     };
-    finish(CommandResult { objects, ..ended(sync.id, code, message) }, outcome, now)
+    finish(CommandResult { objects: sync.written.clone(), ..ended(sync.id, code, message) }, outcome, now)
 }
 
 /// The result of a command that ended without success.

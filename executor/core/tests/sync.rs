@@ -62,7 +62,8 @@ struct World {
     rendered: Result<Arc<Judged>, String>,
     missing_images: Vec<String>,
     dry_run: Result<Vec<String>, ReadError>,
-    apply: Result<(), ApplyError>,
+    /// What the next applies end with; then they succeed.
+    applies: Vec<Result<(), ApplyError>>,
     seen: Vec<String>,
 }
 
@@ -118,7 +119,7 @@ impl World {
             rendered: Ok(judged),
             missing_images: Vec::new(),
             dry_run: Ok(Vec::new()),
-            apply: Ok(()),
+            applies: Vec::new(),
             seen: Vec::new(),
         }
     }
@@ -167,7 +168,8 @@ impl World {
                 let name = approved.bundle().manifest().components[component].name.to_string();
                 let objects = approved.judged().workload().iter().filter(|object| object.component.as_deref() == Some(&name));
                 let outcomes = objects.map(|object| ObjectOutcome { key: object.key(), outcome: ObjectResult::Created }).collect();
-                (format!("apply {name}"), Some(Event::Sync(id, Fact::Applied(outcomes, self.apply.clone()))))
+                let result = if self.applies.is_empty() { Ok(()) } else { self.applies.remove(0) };
+                (format!("apply {name}"), Some(Event::Sync(id, Fact::Applied(outcomes, result))))
             }
         };
         self.seen.push(note);
@@ -183,7 +185,7 @@ impl World {
         self.state.commands[&id(n)].result.as_ref()?.code.as_deref()
     }
 
-    fn applies(&self) -> usize {
+    fn applied(&self) -> usize {
         self.seen.iter().filter(|note| note.starts_with("apply ")).count()
     }
 
@@ -232,7 +234,7 @@ fn a_sync_without_approval_is_staged_and_refused_with_the_hint() {
     assert_eq!(world.state.platform.pending.as_ref().unwrap().sha256, sha());
     assert_eq!(world.status(), PlatformStatus::ApprovalRequired);
     assert_eq!(world.state.platform.attempts, 0, "a refusal is no attempt");
-    assert_eq!(world.applies(), 0);
+    assert_eq!(world.applied(), 0);
     assert_eq!(world.seen[..4], ["ack", "publish", "beat", "continue"]);
 }
 
@@ -270,7 +272,7 @@ fn an_approval_of_another_installation_is_not_synced_yet() {
     assert_eq!(world.status(), PlatformStatus::Approved);
     world.take(Event::Command(sync(2)));
     assert_eq!(world.result(2).0, CommandStatus::Completed, "{:?}", world.result(2));
-    assert_eq!((world.status(), world.applies()), (PlatformStatus::Synced, 6));
+    assert_eq!((world.status(), world.applied()), (PlatformStatus::Synced, 6));
 }
 
 /// Each check of the contract, failing alone: nothing is applied, the reason is named, the hint ends the result.
@@ -284,7 +286,7 @@ fn each_check_refuses_before_anything_is_touched() {
         assert_eq!((status, world.code(1)), (CommandStatus::Failed, Some(code)), "{reason}");
         assert!(result.contains(reason), "{result}\nshould name: {reason}");
         assert!(result.ends_with(&hint()), "{result}");
-        assert_eq!(world.applies(), 0, "{reason}");
+        assert_eq!(world.applied(), 0, "{reason}");
     };
     let namespace = |world: &mut World, change: &dyn Fn(&mut Value)| change(world.live.get_mut("Namespace clickhouse-platform").unwrap());
     check(&|w| w.approval = Err(TokenBundleError::Absent), "there is no approval yet", "approval_missing");
@@ -355,7 +357,7 @@ fn other_failures_have_their_own_text_and_no_hint() {
     let would_not = "nothing was written, since the API server would not take: a: conflict; b: invalid";
     check(&|w| w.dry_run = Ok(vec!["a: conflict".into(), "b: invalid".into()]), would_not, "workload_refused");
     check(&|w| w.missing_images = vec!["r/x@sha256:00".into()], "images are missing in the registry: r/x@sha256:00", "images_missing");
-    check(&|w| w.apply = Err(ApplyError::Other("boom".into())), "component snapshot-controller: boom", "sync_failed");
+    check(&|w| w.applies = vec![Err(ApplyError::Other("boom".into()))], "component snapshot-controller: boom", "sync_failed");
 }
 
 #[test]
@@ -376,7 +378,7 @@ fn a_damaged_command_stages_nothing() {
 fn a_command_seen_twice_takes_effect_once() {
     let mut world = World::approved();
     world.take(Event::Command(sync(1)));
-    let (records, applies) = (world.journal.records.len(), world.applies());
+    let (records, applies) = (world.journal.records.len(), world.applied());
     world.seen.clear();
     world.take(Event::Command(sync(1)));
     assert_eq!(world.seen, ["ack", "deliver"]);
@@ -454,12 +456,51 @@ fn a_newer_proposal_is_staged_while_a_sync_runs_and_runs_after_it() {
 #[test]
 fn expiry_in_the_middle_stops_with_the_hint() {
     let mut world = World::approved();
-    world.apply = Err(ApplyError::Expired);
+    world.applies = vec![Err(ApplyError::Expired)];
     world.take(Event::Command(sync(1)));
     assert!(world.result(1).1.contains("expired during the sync; what is applied stays") && world.result(1).1.ends_with(&hint()));
     assert_eq!(world.code(1), Some("approval_expired_during_sync"));
     let objects = &world.state.commands[&id(1)].result.as_ref().unwrap().objects;
     assert_eq!(objects.len(), 1, "what was written before is told");
+}
+
+/// Somebody approves the same bundle once more while it is being applied: the sync goes on under the new approval, after all its checks.
+#[test]
+fn a_sync_whose_approval_is_replaced_begins_anew() {
+    let mut world = World::approved();
+    world.applies = vec![Ok(()), Err(ApplyError::Replaced)];
+    world.take(Event::Command(sync(1)));
+    assert_eq!(world.result(1).0, CommandStatus::Completed, "{:?}", world.result(1));
+    assert_eq!(world.applied(), 5, "two, and all three anew");
+    let objects = &world.state.commands[&id(1)].result.as_ref().unwrap().objects;
+    assert_eq!(objects.len(), 3, "each object is told once");
+    assert_eq!(world.state.platform.attempts, 2);
+}
+
+/// Another bundle's approval, or none at all, ends it at once, and what was written is told.
+#[test]
+fn a_sync_whose_approval_is_gone_is_refused() {
+    type Break<'a> = &'a dyn Fn(&mut World);
+    let cases: [(Break<'_>, &str); 2] = [
+        (&|world| world.approval = Err(TokenBundleError::Absent), "approval_missing"),
+        (&|world| world.approval.as_mut().unwrap().approval.bundle_sha256 = Sha256::of(b"x"), "approval_other_bundle"),
+    ];
+    for (break_it, code) in cases {
+        let mut world = World::approved();
+        world.applies = vec![Err(ApplyError::Replaced)];
+        let mut events = vec![Event::Command(sync(1))];
+        while let Some(event) = events.pop() {
+            for effect in world.commit(event).unwrap() {
+                if matches!(effect, Effect::Apply { .. }) {
+                    break_it(&mut world);
+                }
+                events.extend(world.perform(effect));
+            }
+        }
+        assert_eq!((world.result(1).0, world.code(1)), (CommandStatus::Failed, Some(code)));
+        assert!(world.result(1).1.ends_with(&hint()), "{:?}", world.result(1));
+        assert_eq!(world.state.commands[&id(1)].result.as_ref().unwrap().objects.len(), 1);
+    }
 }
 
 #[test]

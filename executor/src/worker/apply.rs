@@ -18,7 +18,8 @@ use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{CONCURRENCY, PAUSE, PROPAGATION, Worker, may_propagate};
+use super::account::Account;
+use super::{CONCURRENCY, Worker};
 use crate::terminal::chain;
 
 /// How long a component may take to get ready, and a hook to complete.
@@ -42,7 +43,7 @@ pub(crate) struct Task {
 /// `found` is what a dry run told to be in the objects' places.
 pub(super) async fn component(
     worker: &Worker,
-    client: Client,
+    account: Account,
     found: &BTreeMap<ObjectKey, Found>,
     task: Task,
     written: &mut Vec<ObjectOutcome>,
@@ -53,20 +54,20 @@ pub(super) async fn component(
     let mut to_watch = Vec::new();
     for wave in task.approved.judged().waves(&name) {
         let todo: Vec<ObjectKey> = wave.objects.iter().map(|object| object.key()).filter(|key| !task.jobs_done.contains(key)).collect();
-        let live = write_all(&client, &task.approved, found, todo, written).await?;
+        let live = write_all(&account, &task.approved, found, todo, written).await?;
         if is_hook(&wave) {
-            wait(worker, &client, &task, &live, &mut progress).await?;
+            wait(worker, &account, &task, &live, &mut progress).await?;
         } else {
             to_watch.extend(live);
         }
     }
-    wait(worker, &client, &task, &to_watch, &mut progress).await
+    wait(worker, &account, &task, &to_watch, &mut progress).await
 }
 
 /// The writes of a wave, side by side. After a failure no further one begins; what is under way ends and is told. Answers with the live
 /// objects whose readiness is waited for.
 async fn write_all(
-    client: &Client,
+    account: &Account,
     approved: &Arc<Approved>,
     found: &BTreeMap<ObjectKey, Found>,
     keys: Vec<ObjectKey>,
@@ -80,7 +81,7 @@ async fn write_all(
                 return Ok(None);
             }
             let before = found.get(&key).unwrap_or(&Found::Nothing);
-            let result = write(client, approved, before, key).await;
+            let result = write(account, approved, before, key).await;
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             result.map(Some)
         })
@@ -111,40 +112,44 @@ fn is_hook(wave: &Wave) -> bool {
 
 /// One write. The approval's end is asked before each try, and ends a try that is under way; a denial is tried again while rights may
 /// still be on their way.
-async fn write(client: &Client, approved: &Approved, found: &Found, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
-    let started = Instant::now();
+async fn write(account: &Account, approved: &Approved, found: &Found, key: ObjectKey) -> Result<(ObjectOutcome, Value), ApplyError> {
+    let began = Instant::now();
     loop {
         let now = jiff::Timestamp::now();
-        let writable = approved.writable(now).map_err(|Expired| ApplyError::Expired)?;
+        let writable = approved.writable(now).map_err(|Expired| expired(account))?;
         let left = Duration::try_from(approved.expires_at().duration_since(now)).unwrap_or_default();
         let object = writable.object(&key).ok_or_else(|| ApplyError::Other(format!("{key} is not part of the approved bundle")))?;
         let how = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: false };
-        let tried = tokio::time::timeout(left, cluster::object::apply(client, &object.object, found, how)).await;
-        match tried.map_err(|_elapsed| ApplyError::Expired)? {
+        let tried = tokio::time::timeout(left, cluster::object::apply(&account.client, &object.object, found, how)).await;
+        match tried.map_err(|_elapsed| expired(account))? {
             Ok(applied) => {
                 tracing::info!(object = %key, outcome = ?applied.outcome, "applied");
                 return Ok((ObjectOutcome { key, outcome: applied.outcome }, applied.object));
             }
-            Err(ClusterError::Unauthorized { .. }) => return Err(ApplyError::Unauthorized),
-            Err(error) if may_propagate(&error) && started.elapsed() < PROPAGATION => tokio::time::sleep(PAUSE).await,
-            Err(error) => return Err(ApplyError::Other(chain(&error))),
+            Err(error) => account.try_again(error, began).await?,
         }
     }
 }
 
+/// The approval that the sync began with has ended; another one may have taken its place.
+fn expired(account: &Account) -> ApplyError {
+    if account.is_replaced() { ApplyError::Replaced } else { ApplyError::Expired }
+}
+
 /// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`.
-async fn wait(worker: &Worker, client: &Client, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), ApplyError> {
+async fn wait(worker: &Worker, account: &Account, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), ApplyError> {
     let eyes = worker.observed.borrow().client.clone();
     let mut ready = match eyes {
         Some(eyes) => wait_as(worker, eyes, task, objects, progress).await,
-        None => wait_as(worker, client.clone(), task, objects, progress).await,
+        None => wait_as(worker, account.client.clone(), task, objects, progress).await,
     };
     // The standing access may have ended; that says nothing about the approval.
     let denied = |error: &ClusterError| matches!(error, ClusterError::Unauthorized { .. } | ClusterError::Forbidden { .. });
     if matches!(&ready, Err(WaitError::Cluster(error)) if denied(error)) {
-        ready = wait_as(worker, client.clone(), task, objects, progress).await;
+        ready = wait_as(worker, account.client.clone(), task, objects, progress).await;
     }
     ready.map_err(|error| match error {
+        WaitError::Cluster(ClusterError::Unauthorized { .. }) if account.is_replaced() => ApplyError::Replaced,
         WaitError::Cluster(ClusterError::Unauthorized { .. }) => ApplyError::Unauthorized,
         WaitError::Failed { key, reason } if key.kind == "Job" => {
             let again = format!("kubectl -n {} delete job {}", key.namespace, key.name);

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use agent_api::names::FIELD_MANAGER_EXECUTOR;
 use agent_api::object::{ObjectKey, RenderedObject};
+use cluster::ClusterError;
 use cluster::object::{self, Found};
-use cluster::{Client, ClusterError};
 use executor_core::{Approved, ReadError};
 use futures::{StreamExt, TryStreamExt};
 
-use super::{CONCURRENCY, PAUSE, PROPAGATION, may_propagate};
+use super::CONCURRENCY;
+use super::account::{Account, Denied};
 use crate::terminal::chain;
 
 /// What it found.
@@ -24,10 +25,10 @@ pub(super) struct DryRun {
 }
 
 /// Asks of every object, but for Jobs that are done: they are not written again.
-pub(super) async fn of(client: &Client, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<DryRun, ReadError> {
+pub(super) async fn of(account: &Account, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<DryRun, ReadError> {
     let began = Instant::now();
     let objects = approved.judged().workload().iter().filter(|object| !jobs_done.contains(&object.key()));
-    let questions: Vec<_> = objects.map(|object| one(client, object, began)).collect();
+    let questions: Vec<_> = objects.map(|object| one(account, object, began)).collect();
     let mut answers = futures::stream::iter(questions).buffered(CONCURRENCY);
     let mut dry_run = DryRun::default();
     while let Some(answer) = answers.try_next().await? {
@@ -42,19 +43,21 @@ pub(super) async fn of(client: &Client, approved: &Approved, jobs_done: &BTreeSe
 type Answer = Result<(ObjectKey, Found), String>;
 
 /// A denial is asked again while rights may still be on their way, and for all objects together no longer than that.
-async fn one(client: &Client, rendered: &RenderedObject, began: Instant) -> Result<Answer, ReadError> {
+async fn one(account: &Account, rendered: &RenderedObject, began: Instant) -> Result<Answer, ReadError> {
     loop {
-        match object::dry_run(client, &rendered.object, FIELD_MANAGER_EXECUTOR).await {
+        let error = match object::dry_run(&account.client, &rendered.object, FIELD_MANAGER_EXECUTOR).await {
             Ok(found) => return Ok(Ok((rendered.key(), found))),
-            Err(ClusterError::Unauthorized { .. }) => return Err(ReadError::Unauthorized),
-            Err(error) if may_propagate(&error) && began.elapsed() < PROPAGATION => tokio::time::sleep(PAUSE).await,
-            Err(
+            Err(error) => error,
+        };
+        match account.try_again(error, began).await {
+            Ok(()) => {}
+            Err(Denied::Refused(
                 error @ (ClusterError::Conflict { .. }
                 | ClusterError::Invalid { .. }
                 | ClusterError::Forbidden { .. }
                 | ClusterError::NotFound { .. }),
-            ) => return Ok(Err(chain(&error))),
-            Err(error) => return Err(ReadError::Other(chain(&error))),
+            )) => return Ok(Err(chain(&error))),
+            Err(denied) => return Err(denied.into()),
         }
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! The token bundle is read once for a sync; its client serves that sync's later reads and writes and is then forgotten.
 
+mod account;
 mod apply;
 mod dry_run;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use agent_api::manifest::Bundle;
 use agent_api::name::CommandId;
-use agent_api::names::{PCM_PLATFORM, PLATFORM_POLICIES};
+use agent_api::names::PCM_PLATFORM;
 use agent_api::object::ObjectKey;
 use cluster::object::Found;
-use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
 use executor_core::{ApplyError, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError};
 use futures::{StreamExt, TryStreamExt};
@@ -23,7 +23,8 @@ use render::Renderer;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc, watch};
 
-pub(crate) use apply::Task;
+use self::account::Account;
+pub(crate) use self::apply::Task;
 
 use crate::approval;
 use crate::channel::Channel;
@@ -32,10 +33,6 @@ use crate::terminal::chain;
 
 /// Requests to the API server at a time, for reads and inside a wave of writes.
 pub(crate) const CONCURRENCY: usize = 8;
-/// How long a denial is taken for rights that have not reached every API server yet, or for one that has just started.
-const PROPAGATION: Duration = Duration::from_secs(30);
-/// Pause between tries of what was denied.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What the worker works with; cheap to clone.
 #[derive(Clone)]
@@ -59,7 +56,7 @@ pub(crate) struct Worker {
 /// What a sync keeps between its steps.
 struct Running {
     id: CommandId,
-    client: Client,
+    account: Account,
     found: Arc<BTreeMap<ObjectKey, Found>>,
 }
 
@@ -100,9 +97,8 @@ impl Worker {
             let id = task.id;
             let mut written = Vec::new();
             let result = match worker.running(id).await {
-                Ok((client, found)) => apply::component(&worker, client, &found, task, &mut written).await,
-                Err(ReadError::Unauthorized) => Err(ApplyError::Unauthorized),
-                Err(ReadError::Other(problem)) => Err(ApplyError::Other(problem)),
+                Ok((account, found)) => apply::component(&worker, account, &found, task, &mut written).await,
+                Err(problem) => Err(ApplyError::Other(problem)),
             };
             let _ = worker.facts.send((id, Fact::Applied(written, result))).await;
         });
@@ -113,23 +109,24 @@ impl Worker {
         let connection = cluster::connect::bearer(&found.server, &found.ca, &found.token)
             .await
             .map_err(|error| TokenBundleError::Damaged(chain(&error)))?;
-        *self.platform.lock().await = Some(Running { id, client: connection.client, found: Arc::default() });
+        let account = Account::new(connection.client, found.token, self.access_dir.clone());
+        *self.platform.lock().await = Some(Running { id, account, found: Arc::default() });
         Ok(found.bundle)
     }
 
-    async fn running(&self, id: CommandId) -> Result<(Client, Arc<BTreeMap<ObjectKey, Found>>), ReadError> {
+    async fn running(&self, id: CommandId) -> Result<(Account, Arc<BTreeMap<ObjectKey, Found>>), String> {
         let platform = self.platform.lock().await;
         let of_this_sync = platform.as_ref().filter(|running| running.id == id);
-        let kept = of_this_sync.map(|running| (running.client.clone(), Arc::clone(&running.found)));
-        kept.ok_or_else(|| ReadError::Other("the sync's token bundle was not read".into()))
+        let kept = of_this_sync.map(|running| (running.account.clone(), Arc::clone(&running.found)));
+        kept.ok_or_else(|| "the sync's token bundle was not read".into())
     }
 
-    async fn client(&self, id: CommandId) -> Result<Client, ReadError> {
-        Ok(self.running(id).await?.0)
+    async fn platform_account(&self, id: CommandId) -> Result<Account, ReadError> {
+        self.running(id).await.map(|(account, _)| account).map_err(ReadError::Other)
     }
 
     async fn dry_run(&self, id: CommandId, approved: &Approved, jobs_done: &BTreeSet<ObjectKey>) -> Result<Vec<String>, ReadError> {
-        let dry_run::DryRun { refused, found } = dry_run::of(&self.client(id).await?, approved, jobs_done).await?;
+        let dry_run::DryRun { refused, found } = dry_run::of(&self.platform_account(id).await?, approved, jobs_done).await?;
         if let Some(running) = self.platform.lock().await.as_mut().filter(|running| running.id == id) {
             running.found = Arc::new(found);
         }
@@ -138,7 +135,7 @@ impl Worker {
 
     async fn account(&self, id: CommandId, home: &str) -> Result<Option<Value>, ReadError> {
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": PCM_PLATFORM, "namespace": home}});
-        get(&self.client(id).await?, &account).await
+        get(&self.platform_account(id).await?, &account).await
     }
 
     async fn render(&self, bundle: &Bundle, capabilities: &agent_api::approval::Capabilities, home: &str) -> Result<Arc<Judged>, String> {
@@ -148,11 +145,11 @@ impl Worker {
     }
 
     async fn permissions(&self, id: CommandId, judged: &Judged) -> Result<Vec<Option<Value>>, ReadError> {
-        let client = self.client(id).await?;
+        let account = self.platform_account(id).await?;
         let objects: Vec<Value> = judged.permissions().iter().map(|object| object.object.clone()).collect();
         let reads = futures::stream::iter(objects).map(|object| {
-            let client = client.clone();
-            async move { get(&client, &object).await }
+            let account = account.clone();
+            async move { get(&account, &object).await }
         });
         reads.buffered(CONCURRENCY).try_collect().await
     }
@@ -166,20 +163,13 @@ impl Worker {
     }
 }
 
-/// Whether a denial may be one of rights or policies that have not reached every API server yet.
-fn may_propagate(error: &ClusterError) -> bool {
-    PLATFORM_POLICIES.iter().any(|policy| error.denied_by(policy)) || matches!(error, ClusterError::Forbidden { .. })
-}
-
 /// A read as `pcm-platform`; a denial is asked again while rights may still be on their way.
-async fn get(client: &Client, object: &Value) -> Result<Option<Value>, ReadError> {
-    let started = Instant::now();
+async fn get(account: &Account, object: &Value) -> Result<Option<Value>, ReadError> {
+    let began = Instant::now();
     loop {
-        match cluster::object::get(client, object).await {
+        match cluster::object::get(&account.client, object).await {
             Ok(live) => return Ok(live),
-            Err(ClusterError::Forbidden { .. }) if started.elapsed() < PROPAGATION => tokio::time::sleep(PAUSE).await,
-            Err(ClusterError::Unauthorized { .. }) => return Err(ReadError::Unauthorized),
-            Err(error) => return Err(ReadError::Other(chain(&error))),
+            Err(error) => account.try_again(error, began).await?,
         }
     }
 }

@@ -39,7 +39,8 @@ async fn a_first_install_is_all_new(landscape: &Landscape, release: &Release, re
     let bundle = file(landscape, "first", release);
     let plan = plan(landscape, &bundle, &[]).await;
     assert_eq!(plan["apiVersion"], "clicklink.io/plan/v1");
-    let created = |count: u64| json!({"create": count, "change": 0, "replace": 0, "unchanged": 0, "unknown": 0, "left_over": 0});
+    let created =
+        |count: u64| json!({"create": count, "change": 0, "replace": 0, "unchanged": 0, "unknown": 0, "refused": 0, "left_over": 0});
     assert_eq!((&plan["summary"]["permissions"], &plan["summary"]["workload"]), (&created(21), &created(12)));
     assert_eq!((&plan["estimates"], &plan["leftovers"]), (&json!([]), &json!([])));
     let names = ["clickhouse-operator", "monitoring-collectors", "snapshot-controller"];

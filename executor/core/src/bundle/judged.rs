@@ -1,9 +1,11 @@
 //! A bundle that obeys every rule. Its only constructor is [`judge`].
 
+use std::collections::BTreeMap;
+
 use agent_api::digest::Sha256;
 use agent_api::kind::Half;
 use agent_api::manifest::{Bundle, Manifest};
-use agent_api::object::{RenderedObject, workload_digest};
+use agent_api::object::{ObjectKey, RenderedObject, workload_digest};
 
 use super::order::{self, Wave};
 use super::refusal::{Findings, Refusals};
@@ -47,6 +49,8 @@ impl LiveServices for Trusted {
 pub struct Judged {
     permissions: Vec<RenderedObject>,
     workload: Vec<RenderedObject>,
+    /// Where each is in `workload`.
+    places: BTreeMap<ObjectKey, usize>,
     placeholders: Vec<RenderedObject>,
     workload_sha256: Sha256,
     foreign: Vec<usize>,
@@ -100,7 +104,8 @@ impl Judged {
         workload.sort_by_key(|object| (component(object), order::place(object)));
         let outside = |namespace: &str| !namespace.is_empty() && manifest.namespaces.iter().all(|own| own.as_str() != namespace);
         let foreign = (0..permissions.len()).filter(|i| outside(&permissions[*i].key().namespace)).collect();
-        Self { workload_sha256: workload_digest(&workload), permissions, workload, placeholders, foreign, interceptions }
+        let places = workload.iter().enumerate().map(|(place, object)| (object.key(), place)).collect();
+        Self { workload_sha256: workload_digest(&workload), permissions, workload, places, placeholders, foreign, interceptions }
     }
 
     /// The permissions half, in the order in which `approve` applies it.
@@ -113,6 +118,12 @@ impl Judged {
     #[must_use]
     pub fn workload(&self) -> &[RenderedObject] {
         &self.workload
+    }
+
+    /// The workload object of this key, where the bundle has it.
+    #[must_use]
+    pub fn workload_object(&self, key: &ObjectKey) -> Option<&RenderedObject> {
+        self.workload.get(*self.places.get(key)?)
     }
 
     /// Secrets without data: `approve` creates them where they are missing and never changes them.

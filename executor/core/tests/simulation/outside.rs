@@ -135,11 +135,14 @@ impl Cluster {
         self.permissions.get(key).cloned()
     }
 
-    /// Whether the API server takes this token.
+    /// Whether another token took this one's place.
+    pub(crate) fn replaced(&self, token: &Token) -> bool {
+        self.token.as_ref().is_none_or(|live| live.bundle != token.bundle)
+    }
+
+    /// Whether the API server takes this token. One that was replaced admission denies.
     pub(crate) fn takes(&self, token: &Token, now: u64) -> bool {
-        let live = self.token.as_ref().is_some_and(|live| live.bundle == token.bundle && !live.revoked);
-        // A former token of the account is taken, too, until it ends: admission is not played here.
-        (live || !token.revoked) && now < token.valid_until
+        !self.replaced(token) && self.token.as_ref().is_some_and(|live| !live.revoked) && now < token.valid_until
     }
 
     /// The bundle that the live account is annotated with.

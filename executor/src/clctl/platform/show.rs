@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use agent_api::platform_approval::{PlatformApprovalSpec, is_given};
+use agent_api::platform_approval::{PlatformApprovalSpec, former_name, is_for_record};
 use clap::Args;
 use cluster::ClusterError;
 use cluster::connect::ConnectError;
@@ -84,6 +84,8 @@ struct Approval {
     objects: u32,
     /// Whether a token may write under it now.
     holds: bool,
+    /// Whether a token was given under it; one that was refused or cut off before gives no right.
+    given: bool,
 }
 
 impl Show {
@@ -98,8 +100,11 @@ impl Show {
         let client = self.person.connect().await?.client;
         let now = jiff::Timestamp::now();
         let current = record::current(&client, self.place.home()).await?.filter(|spec| !spec.approved_by.is_empty());
+        let mut former = record::former(&client, self.place.home()).await?;
+        // One that made room for its successor, which was then cut off.
+        former.retain(|former| current.as_ref().is_none_or(|current| former_name(current) != former_name(former)));
+        let former = former.into_iter().map(|spec| approval(spec, now)).collect();
         let current = current.map(|spec| approval(spec, now));
-        let former = record::former(&client, self.place.home()).await?.into_iter().map(|spec| approval(spec, now)).collect();
         let (pending, pending_problem) = match pending::take(&self.place.source(None, self.endpoint.as_deref())).await {
             Ok(pending) => {
                 let environment = pending.bundle.manifest().environment.to_string();
@@ -112,7 +117,7 @@ impl Show {
 }
 
 fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
-    let holds = is_given(&spec.credentials) && now < spec.expires_at;
+    let (holds, given) = (spec.is_given() && now < spec.expires_at, is_for_record(&spec.approved_by, &spec.credentials));
     Approval {
         sha256: spec.sha256.to_string(),
         workload_sha256: spec.workload_sha256.to_string(),
@@ -122,6 +127,7 @@ fn approval(spec: PlatformApprovalSpec, now: jiff::Timestamp) -> Approval {
         install_id: spec.install_id.to_string(),
         objects: spec.objects,
         holds,
+        given,
     }
 }
 
@@ -164,6 +170,7 @@ fn held(approval: &Approval, now: jiff::Timestamp) -> String {
     let left = approval.expires_at.duration_since(now).as_secs();
     let until = match (approval.holds, left) {
         (true, _) => format!("for {} more", age::short(left)),
+        (false, _) if !approval.given => "not given: refused, or cut off before its token".to_owned(),
         (false, ..=0) => format!("ended {} ago", age::short(-left)),
         (false, _) => "no token may write under it".to_owned(),
     };
@@ -180,7 +187,7 @@ mod tests {
     #[test]
     fn the_table_tells_what_holds() {
         let now: jiff::Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
-        let given = |until: &str, holds| Approval {
+        let approval = |until: &str, holds, given| Approval {
             sha256: "aa".into(),
             workload_sha256: "bb".into(),
             approved_by: "jo\u{202e}".into(),
@@ -189,7 +196,9 @@ mod tests {
             install_id: String::new(),
             objects: 12,
             holds,
+            given,
         };
+        let given = |until: &str, holds| approval(until, holds, true);
         let shown = Shown {
             pending: None,
             pending_problem: Some("no answer\nopen a port-forward".into()),
@@ -203,5 +212,6 @@ mod tests {
         assert_eq!(text(&shown, now), expected);
         assert!(held(&given("2026-11-30T09:59:00Z", false), now).contains("(ended 60s ago)"));
         assert!(held(&given("2026-11-30T10:59:00Z", false), now).contains("(no token may write under it)"));
+        assert!(held(&approval("2026-11-30T10:59:00Z", false, false), now).contains("(not given: refused, or cut off before its token)"));
     }
 }

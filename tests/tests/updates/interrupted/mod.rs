@@ -72,11 +72,12 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     two_at_once(landscape, first, second).await;
 }
 
-/// Between the plan and the pins somebody puts in a policy that makes other objects of what was rendered: nobody has seen those.
+/// Between the plan and the probe somebody puts in a policy that makes other objects of what was rendered: nobody has seen those, and what was
+/// shown is what is pinned.
 async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "late"},
         "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": [""],
-            "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]},
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
                 "[JSONPatch{op: 'add', path: '/data/theirs', value: 'nobody saw it'}]"}}]}});
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
@@ -95,8 +96,11 @@ async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
         cut.landscape.control_plane.apply(&format!("{policy}\n---\n{binding}")).await.unwrap();
     };
     let (failed, ()) = tokio::join!(cut.try_approve(bundle), put_in);
-    let told = "error[objects_refused]: ConfigMap clickhouse-platform/";
-    assert!(failed.stderr.contains(told) && failed.stderr.contains("would not be made now as the plan showed it"), "{failed:?}");
+    for told in
+        ["error[workload_denied]: ", "ConfigMap clickhouse-platform/", "content is not the approved one", "run the same command again"]
+    {
+        assert!(failed.stderr.contains(told), "{told}: {failed:?}");
+    }
     assert_eq!(cut.landscape.connector.token_bundle().unwrap(), before);
     let delete = ["delete", "mutatingadmissionpolicybinding/late", "mutatingadmissionpolicy/late"];
     cut.landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();

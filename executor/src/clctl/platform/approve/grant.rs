@@ -22,7 +22,6 @@ impl Approved {
         self.target.prepare(client).await?;
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
-        // First, since the API server holds a kind's first object back for two seconds after its definition is established.
         grants::define(client).await?;
         take_over::all(client, judged.permissions(), &self.taken, FIELD_MANAGER_APPROVE).await?;
         take_over::all(client, judged.workload(), &self.taken, FIELD_MANAGER_EXECUTOR).await?;
@@ -48,18 +47,19 @@ impl Approved {
         };
         let probe = spec.credentials.concat();
         grants::roles(client, manifest, judged.workload(), home).await?;
-        if let Some(former) = former {
-            if is_for_record(&former.approved_by, &former.credentials) {
-                record::keep(client, home, &former).await?;
-            }
-            if former.sha256 == spec.sha256 && former.workload_sha256 == spec.workload_sha256 {
-                // The token at hand may go on until the new one is.
-                spec.credentials.extend(former.credentials.into_iter().filter(|id| id.starts_with(TOKEN_ID)));
-            }
+        let former = former.filter(|former| is_for_record(&former.approved_by, &former.credentials));
+        let (again, ended) = match former {
+            Some(former) if former.is_given() && former.is_of_the_same(&spec) => (Some(former), None),
+            former => (None, former),
+        };
+        if let Some(ended) = ended {
+            record::keep(client, home, &ended).await?;
         }
+        // The token at hand may go on until the new one is, and until then it is the former approval that holds.
+        let before = again.as_ref().map_or_else(|| spec.clone(), |former| spec.awaiting(former));
         replace::remove(client, judged.workload(), &self.replaced).await?;
         unset::all(client, judged.workload(), &self.unset).await?;
-        record::put(client, home, &spec, pins.secrets()).await?;
+        record::put(client, home, &before, pins.secrets()).await?;
         grants::guard(client, manifest, home).await?;
 
         talk("Seeing the guards at work …");
@@ -75,7 +75,7 @@ impl Approved {
 
         talk("Giving the rights, and the token …");
         record::holds(client, home, &probe).await?;
-        account::annotate(client, home, &spec).await?;
+        account::annotate(client, home, &before).await?;
         grants::bind(client, manifest, home).await?;
         for removed in grants::remove_former(client, manifest).await? {
             talk(format_args!("  removed: {removed}"));
@@ -85,8 +85,13 @@ impl Approved {
         let id =
             token::claims(&token).ok().and_then(|claims| claims.id).map(|id| format!("{TOKEN_ID}{id}")).ok_or(ApproveError::NoTokenId)?;
         spec.expires_at = granted;
+        if let Some(former) = again {
+            record::keep(client, home, &former).await?;
+        }
         record::amend(client, home, &probe, |current| {
             current.credentials.push(id.clone());
+            current.approved_by.clone_from(&spec.approved_by);
+            current.approved_at = spec.approved_at;
             current.expires_at = granted;
         })
         .await?;

@@ -8,6 +8,7 @@ mod account;
 mod grant;
 pub(super) mod grants;
 mod live;
+mod obstacles;
 mod other_rights;
 pub(super) mod permissions;
 mod pins;
@@ -36,6 +37,7 @@ use cluster::{ClusterError, inventory};
 use executor_core::bundle::Scope;
 use serde_json::Value;
 
+use self::obstacles::Obstacles;
 use self::plan::{BundleHeading, ClusterHeading, Leftover, Plan, PlannedObject};
 use self::prune::Prune;
 use self::rendering::Rendering;
@@ -48,6 +50,9 @@ use crate::clctl::server::Server;
 use crate::clctl::{local_api, namespace_prefix, question, ttl};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
+
+/// A token that lives longer is warned of: a sync takes minutes.
+const LONG_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// Arguments.
 #[derive(Args)]
@@ -141,7 +146,7 @@ enum ApproveError {
     #[error(transparent)]
     Rendering(#[from] rendering::RenderingError),
     #[error(transparent)]
-    Preview(#[from] preview::PreviewError),
+    Obstacles(#[from] obstacles::Obstacles),
     #[error("--show none stands alone: what is told beside it would be something")]
     ShowNone,
     #[error("not approved: nothing was changed")]
@@ -178,7 +183,7 @@ impl Coded for ApproveError {
             Self::Cluster(error) => error.code(),
             Self::Server(error) => error.code(),
             Self::Rendering(error) => error.code(),
-            Self::Preview(error) => error.code(),
+            Self::Obstacles(error) => error.code(),
             Self::Replace(error) => error.code(),
             Self::Prune(error) => error.code(),
             Self::Permissions(error) => error.code(),
@@ -204,7 +209,7 @@ impl Coded for ApproveError {
             Self::Cluster(error) => error.hints(),
             Self::Server(error) => error.hints(),
             Self::Rendering(error) => error.hints(),
-            Self::Preview(error) => error.hints(),
+            Self::Obstacles(error) => error.hints(),
             Self::Replace(error) => error.hints(),
             Self::Prune(error) => error.hints(),
             Self::Permissions(error) => error.hints(),
@@ -245,20 +250,20 @@ impl Approve {
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
         let scope = Scope { namespace_prefix: &prefix, home_namespace: home };
         let rendering = rendering::render(self, &connection.client, &pending.bundle, &scope).await?;
-        let (plan, pinned) = plan(self, &connection, cluster, &pending, &rendering).await?;
+        let (plan, pinned, refused) = plan(self, &connection, cluster, &pending, &rendering).await?;
         data(match self.output {
             Form::Table => show::text(&plan, &self.show),
             Form::Json => plan.json()?,
         });
+        Obstacles::check(&connection.client, &plan, refused, self.dry_run).await?;
         if self.dry_run {
             return Ok(if self.detailed_exitcode && plan.changes() { ExitCode::from(2) } else { ExitCode::SUCCESS });
         }
-        let replaced = if self.replace { replace::of(&plan) } else { preview::refuse_replacements(&plan).map(|()| BTreeSet::new())? };
+        let replaced = replace::of(&plan);
         replace::check(&connection.client, rendering.judged.permissions(), &replaced).await?;
         // Asked again when the account is there; here, so that nothing is deleted or applied for an approval that cannot be given.
         other_rights::check(&connection.client, home).await?;
-        let question = format!("\nApply the permissions, and let the executor apply the workload for {}?", show::duration(self.ttl));
-        if !self.yes && !question::agreed(&question) {
+        if !self.yes && !question::agreed(&show::question(&plan, self.ttl)) {
             return Err(ApproveError::NotAgreed);
         }
         let approval = Approved {
@@ -290,7 +295,7 @@ struct Approved {
     target: Target,
     home: String,
     cluster_uid: String,
-    /// What of live objects the plan said would be pinned, by key in the approval.
+    /// What the API server made of objects for the plan, by key in the approval: so they are pinned.
     pinned: BTreeMap<String, Value>,
     /// What is deleted and made anew, by its name in the plan.
     replaced: BTreeSet<String>,
@@ -331,7 +336,7 @@ async fn plan(
     cluster: ClusterHeading,
     pending: &Pending,
     rendering: &Rendering,
-) -> Result<(Plan, BTreeMap<String, Value>), ApproveError> {
+) -> Result<(Plan, BTreeMap<String, Value>, Vec<ClusterError>), ApproveError> {
     let (bundle, judged) = (&pending.bundle, &rendering.judged);
     let manifest = bundle.manifest();
     let (served, take_over, estimates) = (&rendering.capabilities, arguments.take_over, arguments.dry_run);
@@ -347,6 +352,11 @@ async fn plan(
         })
         .collect();
     warnings.extend(rendering.warnings.iter().cloned());
+    if arguments.ttl > LONG_TTL {
+        let ttl = show::duration(arguments.ttl);
+        warnings
+            .push(format!("for {ttl} whoever holds the token may write the workload half; clctl platform approve --revoke ends it before"));
+    }
     let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
     warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
     let plan = Plan {
@@ -365,9 +375,10 @@ async fn plan(
         leftovers: seen.leftovers,
         privileges: seen.privileges,
         pods: seen.pods,
+        replace: arguments.replace,
         webhooks: judged.interceptions().iter().map(Into::into).collect(),
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
         warnings,
     };
-    Ok((plan, seen.pinned))
+    Ok((plan, seen.pinned, seen.refused))
 }

@@ -105,7 +105,7 @@ pub(super) async fn established(client: &Client, definitions: &[Value]) -> Resul
 }
 
 /// An object whose kind was only just defined may be answered "not found" for a moment.
-async fn patiently(client: &Client, value: &Value) -> Result<(), ClusterError> {
+pub(in crate::clctl::platform) async fn patiently(client: &Client, value: &Value) -> Result<(), ClusterError> {
     let deadline = tokio::time::Instant::now() + SERVED;
     loop {
         match object::apply_over(client, value, None, APPLY).await {

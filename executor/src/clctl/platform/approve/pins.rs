@@ -10,7 +10,7 @@ use agent_api::object::RenderedObject;
 use agent_api::platform_approval::{key, pin_key};
 use cluster::object::{self, Apply};
 use cluster::{Client, ClusterError};
-use executor_core::bundle::pins::{entry, scratch, whole};
+use executor_core::bundle::pins::{entry, scratch};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
@@ -36,15 +36,6 @@ pub(super) enum PinError {
         object: String,
         /// Why.
         source: ClusterError,
-    },
-    /// Somebody changed what admission makes of it.
-    #[error(
-        "{object} would not be made now as the plan showed it: an admission webhook or policy has changed meanwhile; the token bundle is \
-         untouched"
-    )]
-    Changed {
-        /// Which.
-        object: String,
     },
     /// Too much for one object.
     #[error("{what} would have {bytes} bytes, and the API server takes {MOST}; the largest part is {largest}")]
@@ -73,7 +64,7 @@ pub(super) enum PinError {
 impl Coded for PinError {
     fn code(&self) -> Code {
         match self {
-            Self::Create { .. } | Self::Changed { .. } => Code::ObjectsRefused,
+            Self::Create { .. } => Code::ObjectsRefused,
             Self::TooLarge { .. } | Self::LongKey { .. } => Code::ApprovalTooLarge,
         }
     }
@@ -81,7 +72,6 @@ impl Coded for PinError {
     fn hints(&self) -> Vec<String> {
         match self {
             Self::Create { source, .. } => source.hints(),
-            Self::Changed { .. } => vec!["read the plan as it is now: run the same command again".into()],
             Self::TooLarge { .. } | Self::LongKey { .. } => Vec::new(),
         }
     }
@@ -103,9 +93,13 @@ impl Pins {
     }
 }
 
-/// Makes the pins. The namespaces and definitions of the bundle must be there. `shown` has, by their keys, those that a person has seen.
+/// Makes the pins. The namespaces and definitions of the bundle must be there. `shown` has, by their keys, the objects of which a person has seen
+/// what the API server makes of them: those are pinned as they were seen, whatever admission has come to make of them since (the probe finds that).
 pub(super) async fn make(client: &Client, workload: &[RenderedObject], shown: &BTreeMap<String, Value>) -> Result<Pins, PinError> {
     let created = stream::iter(workload.iter().map(|rendered| async move {
+        if let Some(shown) = shown.get(&key(&rendered.key())) {
+            return Ok((rendered, shown.clone()));
+        }
         let created = object::create(client, &scratch(&rendered.object), DRY).await;
         let created = created.map_err(|source| PinError::Create { object: rendered.key().to_string(), source })?;
         Ok::<_, PinError>((rendered, created))
@@ -116,9 +110,6 @@ pub(super) async fn make(client: &Client, workload: &[RenderedObject], shown: &B
     let (mut workloads, mut secrets) = (BTreeMap::new(), BTreeMap::new());
     for (rendered, created) in created {
         let object = rendered.key();
-        if shown.get(&key(&object)).is_some_and(|shown| *shown != whole(&rendered.object, &created)) {
-            return Err(PinError::Changed { object: object.to_string() });
-        }
         workloads.insert(key(&object), entry(&rendered.object, &created));
         if object.kind == "Secret" {
             for (name, value) in created.get("data").and_then(Value::as_object).into_iter().flatten() {

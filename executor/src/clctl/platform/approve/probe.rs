@@ -3,6 +3,7 @@
 //! A new policy, and a new approval, is in force a moment after it is written, later on a second API server; admission fails open until
 //! then. So for each policy one write that only it denies must be denied by its name, and the whole workload half must be accepted.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use agent_api::keys;
@@ -22,7 +23,9 @@ use crate::error_code::{Code, Coded};
 const IN_FORCE: Duration = Duration::from_secs(30);
 /// Denials that prove that a policy is in force.
 const IN_A_ROW: u32 = 3;
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(100);
+/// How much later than the first API server another one may have the approval in force: what is denied after that stays denied.
+const SETTLED: Duration = Duration::from_secs(5);
 /// Requests side by side.
 const PARALLEL: usize = 8;
 
@@ -57,7 +60,12 @@ impl Coded for ProbeError {
         match self {
             Self::Connect(error) => error.hints(),
             Self::NotInForce(_) => Vec::new(),
-            Self::Other(_, source) | Self::Workload(source) => source.hints(),
+            Self::Other(_, source) => source.hints(),
+            Self::Workload(source) => {
+                let mut hints = source.hints();
+                hints.push("if an admission webhook or policy has come or changed meanwhile, read the plan as it is now: run the same command again".into());
+                hints
+            }
         }
     }
 }
@@ -85,8 +93,8 @@ impl Probe<'_> {
         for (policy, forbidden) in forbidden(self.manifest, self.workload) {
             self.denied(policy, &forbidden, deadline).await?;
         }
-        let client = self.as_account()?;
-        stream::iter(self.workload.iter().map(|rendered| accepted(&client, &rendered.object, deadline)))
+        let (client, first) = (self.as_account()?, OnceLock::new());
+        stream::iter(self.workload.iter().map(|rendered| accepted(&client, &rendered.object, deadline, &first)))
             .buffer_unordered(PARALLEL)
             .try_collect::<Vec<()>>()
             .await
@@ -122,12 +130,20 @@ async fn again() -> u32 {
     0
 }
 
-/// A denial may be by a policy's former version, or by the former approval.
-async fn accepted(client: &Client, value: &Value, deadline: Instant) -> Result<(), ClusterError> {
+/// A denial may be by a policy's former version, or by the former approval; no more for long when one object was accepted, `first` says when.
+async fn accepted(client: &Client, value: &Value, deadline: Instant, first: &OnceLock<Instant>) -> Result<(), ClusterError> {
     loop {
-        match object::apply_over(client, value, None, DRY).await {
-            Err(error) if may_pass(&error) && Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
-            other => return other.map(drop),
+        let result = object::apply_over(client, value, None, DRY).await;
+        let now = Instant::now();
+        match result {
+            Ok(_) => {
+                first.get_or_init(|| now);
+                return Ok(());
+            }
+            Err(error) if may_pass(&error) && now < first.get().map_or(deadline, |first| deadline.min(*first + SETTLED)) => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error),
         }
     }
 }

@@ -41,6 +41,8 @@ pub(super) struct Plan {
     pub(super) pods: Vec<PodAccess>,
     /// Webhooks of the bundle that see requests and ignore their own failures.
     pub(super) webhooks: Vec<WebhookLine>,
+    /// Whether what must be replaced will be (`--replace`).
+    pub(super) replace: bool,
     /// Secrets that somebody else fills; created where they are missing.
     pub(super) placeholder_secrets: Vec<String>,
     pub(super) warnings: Vec<String>,
@@ -85,6 +87,8 @@ pub(super) struct PlannedObject {
     pub(super) replacement: Option<Replacement>,
     /// Fields that are unset with the person's credentials, since the executor's apply would be refused with them.
     pub(super) unset: Vec<String>,
+    /// Why it cannot be applied as it is.
+    pub(super) refused: Option<String>,
     /// Fields that are taken over from others; empty unless that was asked for.
     pub(super) taken: Vec<Taken>,
 }
@@ -109,6 +113,8 @@ pub(super) enum Action {
     Unchanged,
     /// It may not be read.
     Unknown,
+    /// The API server does not take it as it is, or fields of others stand in the way; nothing is approved with it.
+    Refused,
 }
 
 /// A webhook of the bundle.

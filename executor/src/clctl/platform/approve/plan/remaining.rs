@@ -5,7 +5,7 @@ use executor_core::difference::FieldChange;
 use serde_json::Value;
 
 use super::difference::fields_of;
-use super::replacement::{Replacement, object_argument};
+use super::replacement::{Replacement, has_pods, object_argument};
 
 /// Fields named in a reason; a plan shows them all.
 const NAMED: usize = 5;
@@ -33,6 +33,8 @@ impl Replacement {
         Self {
             reason: format!("it holds what the bundle does not bring and no apply takes out: {}", named.join(", ")),
             by_hand: format!("kubectl {verb} {}", object_argument(key)),
+            // Taken out by hand nothing need stop; made anew it does.
+            stops_pods: has_pods(&key.kind),
         }
     }
 }

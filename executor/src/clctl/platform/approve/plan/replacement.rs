@@ -11,6 +11,13 @@ pub(in super::super) struct Replacement {
     pub(in super::super) reason: String,
     /// The command to run.
     pub(in super::super) by_hand: String,
+    /// Whether pods of it stop until it is made anew.
+    pub(in super::super) stops_pods: bool,
+}
+
+/// Whether pods go with an object of this kind.
+pub(super) fn has_pods(kind: &str) -> bool {
+    matches!(kind, "Deployment" | "Job")
 }
 
 /// Why `rendered` cannot become of `live` by an apply; `result` is what an apply would make of it otherwise. `None` where it can.
@@ -20,7 +27,7 @@ pub(in super::super) fn replacement(live: &Value, rendered: &Value, result: &Val
         return definition(&key, live, rendered);
     }
     let reason = reason(&key.kind, live, rendered, result)?;
-    Some(Replacement { reason, by_hand: delete(&key) })
+    Some(Replacement { reason, by_hand: delete(&key), stops_pods: has_pods(&key.kind) })
 }
 
 fn reason(kind: &str, live: &Value, rendered: &Value, result: &Value) -> Option<String> {
@@ -73,7 +80,11 @@ fn definition(key: &ObjectKey, live: &Value, rendered: &Value) -> Option<Replace
     let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     if text(live, "/spec/scope") != text(rendered, "/spec/scope") {
         let reason = "spec.scope cannot be changed".to_owned();
-        return Some(Replacement { reason, by_hand: format!("{} (its objects go with it: save them before)", delete(key)) });
+        return Some(Replacement {
+            reason,
+            by_hand: format!("{} (its objects go with it: save them before)", delete(key)),
+            stops_pods: false,
+        });
     }
     let versions = rendered.pointer("/spec/versions").and_then(Value::as_array);
     let offered: Vec<String> = versions.into_iter().flatten().map(|version| text(version, "/name")).collect();
@@ -94,6 +105,7 @@ fn definition(key: &ObjectKey, live: &Value, rendered: &Value) -> Option<Replace
             quoted(&patch),
             kept.join(", ")
         ),
+        stops_pods: false,
     })
 }
 

@@ -25,6 +25,7 @@ pub(in super::super) struct Counts {
     pub(in super::super) replace: usize,
     pub(in super::super) unchanged: usize,
     pub(in super::super) unknown: usize,
+    pub(in super::super) refused: usize,
     pub(in super::super) left_over: usize,
 }
 
@@ -77,6 +78,7 @@ impl Counts {
                 Action::Replace => &mut counts.replace,
                 Action::Unchanged => &mut counts.unchanged,
                 Action::Unknown => &mut counts.unknown,
+                Action::Refused => &mut counts.refused,
             } += 1;
         }
         counts

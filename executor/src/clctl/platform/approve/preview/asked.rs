@@ -14,6 +14,9 @@ use super::super::plan::{Action, FieldChange, Replacement, Taken, applied, compa
 use super::super::{pins::DRY, take_over};
 use super::gaps::Gaps;
 
+/// The API server's words of a namespace that goes (Kubernetes, admission plug-in NamespaceLifecycle).
+const TERMINATING: &str = "because it is being terminated";
+
 /// What was found.
 pub(super) struct Answer {
     pub(super) action: Action,
@@ -21,6 +24,8 @@ pub(super) struct Answer {
     pub(super) estimate: bool,
     pub(super) replacement: Option<Replacement>,
     pub(super) unset: Vec<String>,
+    /// Why it cannot be applied as it is.
+    pub(super) refused: Option<ClusterError>,
     pub(super) taken: Vec<Taken>,
     pub(super) live: Option<Value>,
     pub(super) pinned: Option<Value>,
@@ -33,8 +38,19 @@ impl Answer {
     }
 
     fn new((action, fields): (Action, Vec<FieldChange>), live: Option<Value>) -> Self {
-        let (estimate, replacement, unset, taken, pinned) = (false, None, Vec::new(), Vec::new(), None);
-        Self { action, fields, estimate, replacement, unset, taken, live, pinned }
+        let (estimate, replacement, unset, refused, taken, pinned) = (false, None, Vec::new(), None, Vec::new(), None);
+        Self { action, fields, estimate, replacement, unset, refused, taken, live, pinned }
+    }
+}
+
+/// What every object of a namespace is refused for is told of the namespace.
+fn of_its_namespace(key: &ObjectKey, error: ClusterError) -> ClusterError {
+    match &error {
+        ClusterError::Forbidden { message, .. } if message.contains(TERMINATING) => ClusterError::Forbidden {
+            about: format!("Namespace {}", key.namespace),
+            message: "it is being deleted, and nothing can be made in it until it is gone".into(),
+        },
+        _ => error,
     }
 }
 
@@ -54,12 +70,28 @@ pub(super) struct Question<'a> {
 impl Question<'_> {
     /// Asks. `comes` tells of a missing namespace or kind whether the bundle brings it.
     pub(super) async fn ask(&self, comes: impl Fn(&ObjectKey) -> bool) -> Result<Answer, ClusterError> {
-        let live = match object::get(self.client, self.rendered).await {
-            Ok(Some(live)) => live,
-            Ok(None) => return self.missing(comes).await,
-            Err(error) if self.gaps.lets_pass(&error) => return Ok(Answer::new((Action::Unknown, Vec::new()), None)),
-            Err(error) => return Err(error),
+        let (live, answer) = match object::get(self.client, self.rendered).await {
+            Ok(Some(live)) => (Some(live.clone()), self.over(live).await),
+            Ok(None) => (None, self.missing(comes).await),
+            Err(error) if self.gaps.lets_pass(&error) => (None, Ok(Answer::new((Action::Unknown, Vec::new()), None))),
+            Err(error) => (None, Err(error)),
         };
+        match answer {
+            Err(
+                error @ (ClusterError::Conflict { .. }
+                | ClusterError::Invalid { .. }
+                | ClusterError::Forbidden { .. }
+                | ClusterError::NotFound { .. }),
+            ) => {
+                let refused = Some(of_its_namespace(&ObjectKey::of(self.rendered), error));
+                Ok(Answer { refused, ..Answer::new((Action::Refused, Vec::new()), live) })
+            }
+            answer => answer,
+        }
+    }
+
+    /// What an apply over a live object would do.
+    async fn over(&self, live: Value) -> Result<Answer, ClusterError> {
         let estimate = applied(&live, self.rendered, self.manager);
         if let Some(replacement) = replacement(&live, self.rendered, &estimate)
             && let Some(estimated) = self.could_be_made().await
@@ -112,7 +144,7 @@ impl Question<'_> {
                 answer.replacement = Some(Replacement::of_remaining(&ObjectKey::of(self.rendered), &remaining));
                 fields.extend(remaining);
             }
-            answer.pinned = Some(pins::whole(self.rendered, &created));
+            answer.pinned = Some(created);
         }
         fields.extend(given_up);
         Ok(Answer { fields, live: Some(live), ..answer })

@@ -1,6 +1,7 @@
 //! Both halves, object by object: what is live of each, and what the approval would change.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_api::digest::Sha256;
 use agent_api::kind::Half;
@@ -8,12 +9,11 @@ use agent_api::names::{FIELD_MANAGER_APPROVE, FIELD_MANAGER_EXECUTOR};
 use agent_api::object::{ObjectKey, RenderedObject};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, stamped};
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::Value;
 
 use super::super::plan::{Action, PlannedObject, created};
 use super::super::rights;
-use super::PreviewError;
 use super::asked::{Answer, Question};
 use super::gaps::Gaps;
 
@@ -24,14 +24,19 @@ const PARALLEL: usize = 16;
 pub(super) struct Halves {
     pub(super) permissions: Vec<Seen>,
     pub(super) workload: Vec<Seen>,
+    /// What cannot be applied as it is.
+    pub(super) refused: Vec<ClusterError>,
 }
 
-/// An object, what is live of it where it could be read, and what of it will be pinned where that could be asked already.
+/// An object, what is live of it where it could be read, and as what it would be created where that could be asked already.
 pub(super) struct Seen {
     pub(super) planned: PlannedObject,
     pub(super) live: Option<Value>,
     pub(super) pinned: Option<Value>,
 }
+
+/// An object, as it is applied, and by whom.
+type Asked<'a> = (&'a RenderedObject, Value, &'static str);
 
 /// Reads and dry-runs both halves.
 ///
@@ -42,62 +47,100 @@ pub(super) async fn both(
     bundle: &Sha256,
     take_over: bool,
     gaps: &mut Gaps,
-) -> Result<Halves, PreviewError> {
+) -> Result<Halves, ClusterError> {
     let foreign: Vec<_> = judged.foreign_permissions().into_iter().map(RenderedObject::key).collect();
     let permissions = judged.permissions().iter().map(|object| (object, stamped(object, bundle), FIELD_MANAGER_APPROVE));
     let workload = judged.workload().iter().map(|object| (object, object.object.clone(), FIELD_MANAGER_EXECUTOR));
-    let coming = Coming::of(judged);
-    let mut refused = Vec::new();
+    let mut coming = Coming::of(judged);
+    let mut refused: Vec<ClusterError> = Vec::new();
     let mut halves = Vec::new();
     for half in [permissions.collect::<Vec<_>>(), workload.collect()] {
         let mut seen = Vec::new();
-        let asking = &*gaps;
-        let answers: Vec<_> = stream::iter(half.into_iter().map(|(rendered, value, manager)| {
-            let coming = &coming;
-            async move {
-                let question = Question { client, rendered: &value, manager, take_over, gaps: asking };
-                (rendered, question.ask(|key| coming.holds(key)).await)
+        let answers = Asking { client, take_over, gaps, coming: &coming }.all(&half).await?;
+        for ((rendered, ..), answer) in half.iter().zip(answers) {
+            let key = rendered.key();
+            match answer.action {
+                Action::Unknown => gaps.unread(&key),
+                _ if answer.estimate => gaps.undried(&key),
+                Action::Create if key.kind == "Namespace" => drop(coming.missing.insert(key.name.clone())),
+                _ => {}
             }
-        }))
-        .buffered(PARALLEL)
-        .collect()
-        .await;
-        for (rendered, answer) in answers {
-            match answer {
-                Ok(answer) => {
-                    let key = rendered.key();
-                    match answer.action {
-                        Action::Unknown => gaps.unread(&key),
-                        _ if answer.estimate => gaps.undried(&key),
-                        _ => {}
-                    }
-                    seen.push(line(rendered, answer, foreign.contains(&key)));
-                }
-                Err(
-                    error @ (ClusterError::Conflict { .. }
-                    | ClusterError::Invalid { .. }
-                    | ClusterError::Forbidden { .. }
-                    | ClusterError::NotFound { .. }),
-                ) => refused.push(error),
-                Err(error) => return Err(error.into()),
+            if let Some(error) = answer.refused.as_ref().filter(|error| !refused.contains(error)) {
+                refused.push(error.clone());
             }
+            seen.push(line(rendered, answer, foreign.contains(&key)));
         }
         halves.push(seen);
     }
-    if !refused.is_empty() {
-        return Err(PreviewError::Refused(refused));
-    }
     let workload = halves.pop().unwrap_or_default();
-    Ok(Halves { permissions: halves.pop().unwrap_or_default(), workload })
+    Ok(Halves { permissions: halves.pop().unwrap_or_default(), workload, refused })
+}
+
+struct Asking<'a> {
+    client: &'a Client,
+    take_over: bool,
+    gaps: &'a Gaps,
+    coming: &'a Coming,
+}
+
+impl Asking<'_> {
+    /// One answer for each object. In a namespace that is not there yet nothing is live, and what may be asked depends on the kind alone: there
+    /// one of each kind is asked for all.
+    async fn all(&self, half: &[Asked<'_>]) -> Result<Vec<Answer>, ClusterError> {
+        let mut answers: Vec<Option<Answer>> = half.iter().map(|_| None).collect();
+        let (mut now, mut later, mut first) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for (i, (rendered, ..)) in half.iter().enumerate() {
+            let key = rendered.key();
+            if !self.coming.missing.contains(&key.namespace) {
+                now.push(i);
+                continue;
+            }
+            match first.entry((key.group, key.kind, key.namespace)) {
+                Entry::Vacant(none) => {
+                    none.insert(i);
+                    now.push(i);
+                }
+                Entry::Occupied(asked) => later.push((i, *asked.get())),
+            }
+        }
+        self.ask(half, &now, &mut answers).await?;
+        let mut rest = Vec::new();
+        for (i, alike) in later {
+            match &answers[alike] {
+                Some(Answer { action: Action::Create, estimate, .. }) => {
+                    answers[i] = Some(Answer { estimate: *estimate, ..Answer::created() });
+                }
+                Some(_) | None => rest.push(i),
+            }
+        }
+        self.ask(half, &rest, &mut answers).await?;
+        Ok(answers.into_iter().flatten().collect())
+    }
+
+    async fn ask(&self, half: &[Asked<'_>], which: &[usize], answers: &mut [Option<Answer>]) -> Result<(), ClusterError> {
+        let questions = which.iter().map(|i| async move {
+            let (_, rendered, manager) = &half[*i];
+            let question = Question { client: self.client, rendered, manager, take_over: self.take_over, gaps: self.gaps };
+            question.ask(|key| self.coming.holds(key)).await.map(|answer| (*i, answer))
+        });
+        let questions: Vec<_> = questions.collect();
+        let mut asked = stream::iter(questions).buffer_unordered(PARALLEL);
+        while let Some((i, answer)) = asked.try_next().await? {
+            answers[i] = Some(answer);
+        }
+        Ok(())
+    }
 }
 
 fn line(rendered: &RenderedObject, answer: Answer, foreign: bool) -> Seen {
-    let Answer { action, fields, estimate, replacement, unset, taken, live, pinned } = answer;
+    let Answer { action, fields, estimate, replacement, unset, refused, taken, live, pinned } = answer;
     let permission = rendered.half() == Some(Half::Permissions);
+    let told = !matches!(action, Action::Unchanged | Action::Refused);
     let fields = if permission && action == Action::Create { created(&rendered.object) } else { fields };
-    let grants = if permission && action != Action::Unchanged { rights::lines(&rendered.object) } else { Vec::new() };
+    let grants = if permission && told { rights::lines(&rendered.object) } else { Vec::new() };
+    let refused = refused.map(|error| error.to_string());
     let (object, component) = (rendered.key().to_string(), rendered.component.clone());
-    let planned = PlannedObject { object, component, action, estimate, foreign, fields, grants, replacement, unset, taken };
+    let planned = PlannedObject { object, component, action, estimate, foreign, fields, grants, replacement, unset, refused, taken };
     Seen { planned, live, pinned }
 }
 
@@ -105,6 +148,8 @@ fn line(rendered: &RenderedObject, answer: Answer, foreign: bool) -> Seen {
 struct Coming {
     namespaces: BTreeSet<String>,
     groups: BTreeSet<String>,
+    /// Those of the namespaces that are not there yet.
+    missing: BTreeSet<String>,
 }
 
 impl Coming {
@@ -114,6 +159,7 @@ impl Coming {
         Self {
             namespaces: of_kind("Namespace").map(|object| object.key().name).collect(),
             groups: of_kind("CustomResourceDefinition").filter_map(group).collect(),
+            missing: BTreeSet::new(),
         }
     }
 

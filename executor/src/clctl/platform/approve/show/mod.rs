@@ -30,8 +30,16 @@ pub(super) fn text(plan: &Plan, details: &[Details]) -> String {
     heading(plan, &mut out);
     summary(plan, &mut out);
     list(&mut out, "Estimates: where you may not ask or read, the plan is worked out from what you may", &plan.estimates);
-    let replacements = plan.replacements().map(|(object, how)| format!("{object}: {}; by hand: {}", how.reason, how.by_hand));
-    list(&mut out, "Must be replaced: no apply can change these", &replacements.collect::<Vec<_>>());
+    let replacements = plan.replacements().map(|(object, how)| {
+        let stops = if how.stops_pods { "; its pods stop until it is made anew" } else { "" };
+        format!("{object}: {}; by hand: {}{stops}", how.reason, how.by_hand)
+    });
+    let title = if plan.replace {
+        "Replaced: no apply can change these; they are deleted when you agree, and made anew"
+    } else {
+        "Must be replaced: no apply can change these"
+    };
+    list(&mut out, title, &replacements.collect::<Vec<_>>());
     list(&mut out, "Warnings", &plan.warnings);
     if all || details.contains(&Details::Privileges) {
         privileges::write(plan, &mut out);
@@ -40,6 +48,20 @@ pub(super) fn text(plan: &Plan, details: &[Details]) -> String {
         objects::write(plan, all, &mut out);
     }
     out.trim_end().to_owned()
+}
+
+/// What a person agrees to, in one sentence.
+pub(super) fn question(plan: &Plan, ttl: Duration) -> String {
+    let lifetime = duration(ttl);
+    let (replaced, stopped) = (plan.replacements().count(), plan.replacements().filter(|(_, how)| how.stops_pods).count());
+    if replaced == 0 {
+        return format!("\nApply the permissions, and let the executor apply the workload for {lifetime}?");
+    }
+    let stops = if stopped == 0 { String::new() } else { format!(" (pods of {stopped} stop until it is made anew)") };
+    format!(
+        "\nDelete {}{stops}, apply the permissions, and let the executor apply the workload for {lifetime}?",
+        count(replaced, "object to make it anew", "objects to make them anew")
+    )
 }
 
 fn heading(plan: &Plan, out: &mut String) {
@@ -75,9 +97,13 @@ fn summary(plan: &Plan, out: &mut String) {
 }
 
 fn numbers(counts: Counts) -> String {
-    let Counts { create, change, replace, unchanged, unknown, left_over } = counts;
-    let unknown = if unknown == 0 { String::new() } else { format!(", {unknown} not known") };
-    format!("{create} to create, {change} to change, {unchanged} unchanged, {replace} to replace, {left_over} left over{unknown}")
+    let Counts { create, change, replace, unchanged, unknown, refused, left_over } = counts;
+    let rare = |n: usize, what: &str| if n == 0 { String::new() } else { format!(", {n} {what}") };
+    format!(
+        "{create} to create, {change} to change, {unchanged} unchanged, {replace} to replace, {left_over} left over{}{}",
+        rare(unknown, "not known"),
+        rare(refused, "refused")
+    )
 }
 
 fn count(n: usize, one: &str, many: &str) -> String {

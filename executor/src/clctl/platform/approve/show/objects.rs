@@ -47,12 +47,16 @@ fn section(out: &mut String, title: &str, objects: &[&PlannedObject], all: bool)
             Action::Replace => "replace  ",
             Action::Unchanged => "unchanged",
             Action::Unknown => "not known",
+            Action::Refused => "refused  ",
         };
         let component = object.component.as_ref().map(|component| format!("  ({})", escaped(component))).unwrap_or_default();
         let estimate = if object.estimate { ", estimated" } else { "" };
         let _ = writeln!(out, "  {action}  {}{component}{estimate}", escaped(&object.object));
         if let Some(how) = &object.replacement {
             let _ = writeln!(out, "               {}", escaped(&how.reason));
+        }
+        if let Some(why) = &object.refused {
+            let _ = writeln!(out, "               {}", escaped(why));
         }
         for field in &object.unset {
             let _ = writeln!(out, "               {} is unset now, with your credentials; no rollout begins", escaped(field));

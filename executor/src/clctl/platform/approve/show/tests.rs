@@ -21,6 +21,7 @@ fn object(name: &str, action: Action) -> PlannedObject {
         grants: Vec::new(),
         replacement: None,
         unset: Vec::new(),
+        refused: None,
         taken: Vec::new(),
     }
 }
@@ -52,6 +53,7 @@ fn empty() -> Plan {
         leftovers: Vec::new(),
         privileges: privilege::Comparison::default(),
         pods: Vec::new(),
+        replace: false,
         webhooks: Vec::new(),
         placeholder_secrets: Vec::new(),
         warnings: Vec::new(),
@@ -83,7 +85,7 @@ fn full() -> Plan {
     let mut replaced = object("StorageClass.storage.k8s.io gp3", Action::Replace);
     replaced.fields.push(field("parameters.type", Some("gp2".into()), Some("gp3".into())));
     let by_hand = "kubectl delete storageclasses.storage.k8s.io gp3".into();
-    replaced.replacement = Some(Replacement { reason: "parameters cannot be changed".into(), by_hand });
+    replaced.replacement = Some(Replacement { reason: "parameters cannot be changed".into(), by_hand, stops_pods: false });
     let mut foreign = object("Role.rbac.authorization.k8s.io kube-system/reader", Action::Change);
     foreign.foreign = true;
     foreign.estimate = true;
@@ -215,12 +217,46 @@ fn nothing_to_do_is_short() {
 }
 
 #[test]
+fn what_is_refused_is_a_line_with_its_reason() {
+    let mut plan = empty();
+    let mut refused = object("ConfigMap platform/settings", Action::Refused);
+    refused.refused = Some("ConfigMap platform/settings: field conflict: .data.a is owned by `jo`".into());
+    plan.workload = vec![refused, object("ConfigMap platform/other", Action::Create)];
+    let text = text(&plan, &[Details::Changes]);
+    assert!(text.contains("Workload: 1 to create, 0 to change, 0 unchanged, 0 to replace, 0 left over, 1 refused\n"), "{text}");
+    let line = "  refused    ConfigMap platform/settings  (operator)\n               ConfigMap platform/settings: field conflict: .data.a is owned";
+    assert!(text.contains(line) && text.contains("  create     ConfigMap platform/other"), "{text}");
+}
+
+#[test]
+fn who_replaces_reads_what_stops() {
+    let mut plan = empty();
+    let two_hours = Duration::from_secs(7200);
+    assert_eq!(question(&plan, two_hours), "\nApply the permissions, and let the executor apply the workload for 2h?");
+    let mut replaced = object("Deployment.apps platform/operator", Action::Replace);
+    let by_hand = "kubectl delete deployments.apps -n platform operator".into();
+    replaced.replacement = Some(Replacement { reason: "spec.selector cannot be changed".into(), by_hand, stops_pods: true });
+    plan.workload = vec![replaced];
+    assert!(text(&plan, &[Details::None]).contains("Must be replaced: no apply can change these:\n"));
+    plan.replace = true;
+    let text = text(&plan, &[Details::None]);
+    let line = "Replaced: no apply can change these; they are deleted when you agree, and made anew:\n  Deployment.apps platform/operator: \
+                spec.selector cannot be changed; by hand: kubectl delete deployments.apps -n platform operator; its pods stop until it is made anew";
+    assert!(text.contains(line), "{text}");
+    assert_eq!(
+        question(&plan, two_hours),
+        "\nDelete 1 object to make it anew (pods of 1 stop until it is made anew), apply the permissions, and let the executor apply the workload \
+         for 2h?"
+    );
+}
+
+#[test]
 fn the_document_has_its_version_numbers_and_everything_else() {
     let document: Value = serde_json::from_str(&full().json().unwrap()).unwrap();
     assert_eq!(document["apiVersion"], "clicklink.io/plan/v1");
     assert_eq!(
         document["summary"]["permissions"],
-        json!({"create": 2, "change": 1, "replace": 1, "unchanged": 1, "unknown": 0, "left_over": 0})
+        json!({"create": 2, "change": 1, "replace": 1, "unchanged": 1, "unknown": 0, "refused": 0, "left_over": 0})
     );
     assert_eq!(
         document["privileges"]["new"][0],
