@@ -6,6 +6,7 @@ mod commands;
 mod completion;
 mod docker_config;
 mod executor;
+mod guard;
 mod init;
 mod local_api;
 mod namespace_prefix;

@@ -23,6 +23,7 @@ async fn consent_is_not_got_round_and_not_refused_for_nothing() {
     bindings_of_others_are_read(&landscape, &first).await;
     additions_to_the_guard_go(&landscape, &first).await;
     an_approval_that_is_changed_on_its_way_is_none(&landscape, &first).await;
+    who_approves_again_does_not_end_the_sync(&landscape, &first).await;
     a_sync_outlives_the_standing_access(&landscape, &first).await;
 }
 
@@ -193,6 +194,35 @@ async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
     let live: Value = serde_json::from_str(&kubectl([&["get"], &guard[..], &["-o", "json"]].concat()).await).unwrap();
     let names: Vec<&Value> = live["spec"]["matchConditions"].as_array().unwrap().iter().map(|condition| &condition["name"]).collect();
     assert_eq!(names, ["who"]);
+}
+
+/// While a sync waits for its first component somebody approves the same bundle once more, and the token that it began with is denied from then
+/// on. It goes on with the new one, as the same command.
+async fn who_approves_again_does_not_end_the_sync(landscape: &Landscape, release: &Release) {
+    let kubectl = async |args: &[&str]| landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap().stdout;
+    let nodes = kubectl(&["get", "nodes", "-o", "name"]).await;
+    kubectl(&[&["cordon"], &nodes.split_whitespace().collect::<Vec<_>>()[..]].concat()).await;
+    let mut release = release.clone();
+    for component in ["snapshot-controller", "clickhouse-operator", "monitoring-collectors"] {
+        release.component(component).values["podAnnotations"] = json!({"example.com/note": "approved twice"});
+    }
+    let sha256 = landscape.propose("twice", &release).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    let mark = landscape.executor_log_length();
+    landscape.until_status("syncing", &sha256).await;
+    landscape.until_logged(mark, &["waiting: Deployment.apps clickhouse-platform/snapshot-controller"]).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    kubectl(&[&["uncordon"], &nodes.split_whitespace().collect::<Vec<_>>()[..]].concat()).await;
+    landscape.until_status("synced", &sha256).await;
+    let commands: Value = landscape.connector.local_api("/v1/commands").await.unwrap().json().await.unwrap();
+    let commands: Vec<&Value> = commands.as_array().unwrap().iter().filter(|command| command["sha256"] == sha256).collect();
+    let ends: Vec<&Value> = commands.iter().map(|command| &command["status"]).collect();
+    assert_eq!(
+        ends.iter().filter(|status| **status == "failed").count(),
+        1,
+        "the proposal without an approval, and nothing else: {ends:?}"
+    );
 }
 
 /// Without `pcm-executor` nothing is observed, and the sync still watches readiness as `pcm-platform`.

@@ -15,7 +15,7 @@ use crate::terminal::talk;
 const GONE: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(250);
 /// How often it is told what is waited for.
-const TELL: Duration = Duration::from_secs(10);
+const TELL: Duration = Duration::from_secs(5);
 
 /// Why an object is not gone.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +51,12 @@ fn held(finalizers: &[String]) -> String {
     if finalizers.is_empty() { String::new() } else { format!("; its finalizers wait for their controllers: {}", finalizers.join(", ")) }
 }
 
+/// Of others: the one that we put there ourselves only waits for the object's dependants.
+fn finalizers(live: &Value) -> Vec<String> {
+    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    finalizers.filter_map(Value::as_str).filter(|finalizer| *finalizer != "foregroundDeletion").map(str::to_owned).collect()
+}
+
 /// Deletes objects and waits until they are gone. One that is not there is gone.
 pub(super) async fn remove(client: &Client, objects: &[Value]) -> Result<(), RemovalError> {
     let mut going = Vec::new();
@@ -73,12 +79,10 @@ async fn gone(client: &Client, object: &Value) -> Result<(), RemovalError> {
         // One of the same name that somebody makes meanwhile is not this one.
         let Some(live) = object::get(client, object).await?.filter(|live| uid(live) == uid(object)) else { return Ok(()) };
         if Instant::now() >= deadline {
-            let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-            let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
-            return Err(RemovalError::Stays { key: ObjectKey::of(object), finalizers });
+            return Err(RemovalError::Stays { key: ObjectKey::of(object), finalizers: finalizers(&live) });
         }
         if Instant::now() >= tell {
-            talk(format_args!("  {} is being deleted …", ObjectKey::of(object)));
+            talk(format_args!("  {} is being deleted{} …", ObjectKey::of(object), held(&finalizers(&live))));
             tell = Instant::now() + TELL;
         }
         tokio::time::sleep(PAUSE).await;

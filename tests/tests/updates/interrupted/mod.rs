@@ -78,6 +78,7 @@ async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "late"},
         "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": [""],
             "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]},
+            "matchConditions": [{"name": "has-data", "expression": "has(object.data)"}],
             "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
                 "[JSONPatch{op: 'add', path: '/data/theirs', value: 'nobody saw it'}]"}}]}});
     let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",

@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use agent_api::access::RBAC;
 use agent_api::frame::Outcome;
-use agent_api::names::{CLUSTER_DIR, FIELD_MANAGER_APPROVE, PCM_EXECUTOR};
+use agent_api::names::{CLUSTER_DIR, FIELD_MANAGER_APPROVE, PCM_EXECUTOR, PREFIX_GUARD};
 use agent_api::object::ObjectKey;
 use clap::Args;
 use cluster::connect::{self, ConnectError, Connection};
 use cluster::object::{self, Apply as How};
 use cluster::{ClusterError, token};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Shared;
 use super::bundle::{self, BundleError, Rendered};
 use super::grant::{self, ServerSourceError};
-use super::in_force::{self, InForceError};
+use crate::clctl::guard::{self, Bounded, GuardError};
 use crate::clctl::server::ServerError;
 use crate::clctl::ttl;
 use crate::error_code::{Code, Coded};
@@ -45,7 +46,7 @@ enum ApplyError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
     #[error(transparent)]
-    Guard(#[from] InForceError),
+    Guard(#[from] GuardError),
 }
 
 impl Coded for ApplyError {
@@ -70,6 +71,13 @@ impl Coded for ApplyError {
             Self::Guard(error) => error.hints(),
         }
     }
+}
+
+/// Sees the prefix guard deny a write outside the prefix, before the binding gives any right.
+async fn guarded(connection: &Connection, home: &str) -> Result<(), GuardError> {
+    let forbidden = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "clicklink-probe", "namespace": home}});
+    let bounded = Bounded { connection, account: (home, PCM_EXECUTOR), credential: None, policies: &[PREFIX_GUARD] };
+    bounded.denied(PREFIX_GUARD, &forbidden, Instant::now() + guard::IN_FORCE).await
 }
 
 impl Apply {
@@ -112,7 +120,7 @@ impl Apply {
             self.apply_one(connection, object).await?;
         }
         if !self.shared.dry_run {
-            in_force::wait(connection, &rendered.home).await?;
+            guarded(connection, &rendered.home).await?;
         }
         for binding in &rendered.objects.last {
             self.apply_one(connection, binding).await?;

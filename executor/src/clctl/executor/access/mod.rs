@@ -4,7 +4,6 @@
 mod apply;
 mod bundle;
 mod grant;
-mod in_force;
 mod objects;
 mod prefix_guard;
 
