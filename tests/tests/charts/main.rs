@@ -9,3 +9,4 @@ mod generated;
 mod helm;
 mod kept;
 mod ours;
+mod rules;
