@@ -25,11 +25,18 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "component {} (chart {}), {}, {}: ", self.component, self.chart, self.template, self.place)?;
+        write!(f, "component {} (chart {}), {}, {}: {}", self.component, self.chart, self.template, self.place, self.made_up())
+    }
+}
+
+impl Difference {
+    /// By what, for a person.
+    #[must_use]
+    pub fn made_up(&self) -> String {
         if self.functions.is_empty() {
-            f.write_str("no function is known to make it up")
+            "no function is known to make it up".to_owned()
         } else {
-            write!(f, "made up by {}", self.functions.join(", "))
+            format!("made up by {}", self.functions.join(", "))
         }
     }
 }

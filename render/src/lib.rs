@@ -26,4 +26,4 @@ pub use engine::{Engine, EngineError};
 pub use normalise::LeftOut;
 pub use pull::{AwsError, PullError, Who};
 pub use registry_access::{RegistryAccess, RegistryAccessError};
-pub use renderer::{ImageReport, RenderError, Rendered, Renderer};
+pub use renderer::{DeniedImage, ImageReport, RenderError, Rendered, Renderer};

@@ -60,14 +60,25 @@ pub struct Rendered {
 }
 
 /// Which images of a bundle are there.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct ImageReport {
     /// How many were asked for.
     pub checked: usize,
     /// Those that the bundle's own registry does not have.
     pub missing: Vec<String>,
+    /// Those that it does not let this login pull (401, 403).
+    pub denied: Vec<DeniedImage>,
     /// Those of other registries, not asked for.
     pub unchecked: Vec<String>,
+}
+
+/// An image that the bundle's own registry refuses to this login.
+#[derive(Debug)]
+pub struct DeniedImage {
+    /// As the bundle names it.
+    pub image: String,
+    /// The registry's refusal, which begins with the reference that was asked for.
+    pub why: PullError,
 }
 
 /// Why a bundle was not rendered.
@@ -122,9 +133,14 @@ pub enum RenderError {
     /// Charts that render differently each time.
     #[error("charts that render differently each time are refused; give them a fixed value:{}", list(.0))]
     Differs(Vec<Difference>),
-    /// Images that the bundle's own registry does not have.
-    #[error("the bundle's registry does not have these images of it:{}", lines(.0))]
-    ImagesMissing(Vec<String>),
+    /// Images that the bundle's own registry does not have, or does not give.
+    #[error("images of the bundle cannot be pulled from its registry:{}{}", missing_lines(missing), denied_lines(denied))]
+    Images {
+        /// Not there.
+        missing: Vec<String>,
+        /// Refused to this login.
+        denied: Vec<DeniedImage>,
+    },
     /// The registry could not say whether an image is there.
     #[error("cannot check whether image {image} exists")]
     Image {
@@ -136,8 +152,12 @@ pub enum RenderError {
     },
 }
 
-fn lines(images: &[String]) -> String {
-    images.iter().map(|image| format!("\n  - {image}")).collect()
+fn missing_lines(images: &[String]) -> String {
+    images.iter().map(|image| format!("\n  - missing: {image}")).collect()
+}
+
+fn denied_lines(images: &[DeniedImage]) -> String {
+    images.iter().map(|denied| format!("\n  - denied: {}", denied.why)).collect()
 }
 
 fn list(differences: &[Difference]) -> String {
@@ -185,6 +205,20 @@ impl Renderer {
     /// # Errors
     /// As [`Self::render`], and [`RenderError::Differs`] with every template that the two renderings differ in.
     pub async fn render_twice(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
+        let (rendered, differences) = self.render_and_compare(manifest, capabilities).await?;
+        if differences.is_empty() { Ok(rendered) } else { Err(RenderError::Differs(differences)) }
+    }
+
+    /// As [`Self::render_twice`], for whoever has more to say of the bundle in the same message: the first rendering, and every template
+    /// that the two differ in.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub async fn render_and_compare(
+        &self,
+        manifest: &Manifest,
+        capabilities: &Capabilities,
+    ) -> Result<(Rendered, Vec<Difference>), RenderError> {
         let archives = self.archives(manifest).await?;
         let mut first = self.render_all(manifest, &archives, capabilities, &[0, 1]).await?;
         let second = first.split_off(manifest.components.len());
@@ -192,7 +226,7 @@ impl Renderer {
         for (component, (a, b)) in manifest.components.iter().zip(first.iter().zip(&second)) {
             differences.extend(difference::compare(component.name.as_str(), &chart_name(component), a, b));
         }
-        if differences.is_empty() { Ok(finish(manifest, first)) } else { Err(RenderError::Differs(differences)) }
+        Ok((finish(manifest, first), differences))
     }
 
     /// What the bundle's charts may ask of a cluster: what it serves, and what the bundle's own CRDs will make it serve.
@@ -227,32 +261,38 @@ impl Renderer {
     /// Asks the bundle's own registry for every image that the bundle names there.
     ///
     /// # Errors
-    /// Where the registry gives no clear answer; a missing image is in the report.
+    /// Where the registry gives no clear answer; missing and denied images are all in the report.
     pub async fn check_images(&self, manifest: &Manifest) -> Result<ImageReport, RenderError> {
         let registry = self.registry(manifest).await?;
         let Images { own, foreign } = Images::of(manifest, registry.host());
-        let checked = own.len();
+        let mut report = ImageReport { checked: own.len(), unchecked: foreign, ..ImageReport::default() };
         let registry = &registry;
         let checks: Vec<_> = own
             .into_iter()
-            .map(|image| async move {
-                let exists = registry.exists(&image.repository, &image.digest).await;
-                let image = image.reference;
-                exists.map(|exists| (!exists).then(|| image.clone())).map_err(|source| RenderError::Image { image, source })
-            })
+            .map(|image| async move { (registry.exists(&image.repository, &image.digest).await, image.reference) })
             .collect();
-        let missing =
-            stream::iter(checks).buffered(PULLS_SIDE_BY_SIDE).try_filter_map(|missing| async move { Ok(missing) }).try_collect().await?;
-        Ok(ImageReport { checked, missing, unchecked: foreign })
+        let mut answers = stream::iter(checks).buffered(PULLS_SIDE_BY_SIDE);
+        while let Some((found, image)) = answers.next().await {
+            match found {
+                Ok(true) => {}
+                Ok(false) => report.missing.push(image),
+                Err(why) if why.is_denial() => report.denied.push(DeniedImage { image, why }),
+                Err(source) => return Err(RenderError::Image { image, source }),
+            }
+        }
+        Ok(report)
     }
 
     /// As [`Self::check_images`], for whoever cannot go on without them.
     ///
     /// # Errors
-    /// As there, and [`RenderError::ImagesMissing`] with every missing image.
+    /// As there, and [`RenderError::Images`] with every image that is missing or denied.
     pub async fn require_images(&self, manifest: &Manifest) -> Result<ImageReport, RenderError> {
         let report = self.check_images(manifest).await?;
-        if report.missing.is_empty() { Ok(report) } else { Err(RenderError::ImagesMissing(report.missing)) }
+        if report.missing.is_empty() && report.denied.is_empty() {
+            return Ok(report);
+        }
+        Err(RenderError::Images { missing: report.missing, denied: report.denied })
     }
 
     /// The manifest's registry; its login outlives a call.

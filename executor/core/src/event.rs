@@ -43,8 +43,8 @@ pub enum Fact {
     Rendered(Result<Arc<Judged>, String>),
     /// The live objects, one for each of [`Judged::permissions`], in that order.
     Permissions(Result<Vec<Option<Value>>, ReadError>),
-    /// Missing images of the bundle's own registry; empty when all are there.
-    Images(Result<Vec<String>, String>),
+    /// Images of the bundle's own registry that no node could pull.
+    Images(Result<UnpullableImages, String>),
     /// What the API server would not take, a sentence each; empty where it would take everything.
     DryRun(Result<Vec<String>, ReadError>),
     /// A Job of the bundle has completed.
@@ -77,6 +77,15 @@ pub enum TokenBundleError {
     Absent,
     /// A key is missing or unreadable.
     Damaged(String),
+}
+
+/// Images that the bundle's own registry does not give; both empty when it gives all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnpullableImages {
+    /// Not there, by their references.
+    pub missing: Vec<String>,
+    /// Refused to the executor's login (401, 403): a sentence each that begins with the reference.
+    pub denied: Vec<String>,
 }
 
 /// Why the cluster did not answer a read.

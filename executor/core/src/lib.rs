@@ -24,7 +24,7 @@ mod transition;
 
 pub use checks::{Approved, Expired, Writable};
 pub use effect::{Effect, Read};
-pub use event::{ApplyError, Event, Fact, ReadError, TokenBundle, TokenBundleError};
+pub use event::{ApplyError, Event, Fact, ReadError, TokenBundle, TokenBundleError, UnpullableImages};
 pub use record::{Outcome, Record, Stage};
 pub use refusal::{EndCode, Refusal};
 pub use retention::Retention;

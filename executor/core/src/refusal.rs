@@ -52,6 +52,7 @@ codes! {
     PermissionChanged "permission_changed" "A permission object was changed after the approval.",
     WorkloadDiffers "workload_differs" "The workload half renders here to something else than was approved.",
     ImagesMissing "images_missing" "Images of the bundle are not in its registry.",
+    ImagesDenied "images_denied" "The bundle's registry does not let the executor pull images of it.",
     WorkloadRefused "workload_refused" "The API server would not take an object of the bundle.",
     SyncFailed "sync_failed" "The bundle could not be applied.",
     CommandDamaged "command_damaged" "The command's content is damaged.",

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::bundle::Judged;
 use crate::checks::{self, Approved};
 use crate::effect::{Effect, Read};
-use crate::event::{ApplyError, Fact, ReadError, TokenBundle, TokenBundleError};
+use crate::event::{ApplyError, Fact, ReadError, TokenBundle, TokenBundleError, UnpullableImages};
 use crate::hint;
 use crate::record::{Outcome, Record, Stage};
 use crate::refusal::{EndCode, Refusal};
@@ -189,11 +189,19 @@ fn on_permissions(
     Ok(Transition::default().sync(Some(next)).then_all(effects))
 }
 
-fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<Vec<String>, String>) -> Result<Transition, End> {
-    let missing = result.map_err(failed)?;
+fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<UnpullableImages, String>) -> Result<Transition, End> {
+    let UnpullableImages { missing, denied } = result.map_err(failed)?;
+    let mut problems = Vec::new();
     if !missing.is_empty() {
-        let problem = format!("images are missing in the registry: {}", missing.join(", "));
-        return Err(End::Failed(EndCode::ImagesMissing, problem));
+        problems.push(format!("images are missing in the registry: {}; copy them there, digests unchanged", missing.join(", ")));
+    }
+    if !denied.is_empty() {
+        let next = "allow the executor's login to pull them (who it is: clicklink clctl registry check)";
+        problems.push(format!("images are denied by the registry: {}; {next}", denied.join(", ")));
+    }
+    if !problems.is_empty() {
+        let code = if missing.is_empty() { EndCode::ImagesDenied } else { EndCode::ImagesMissing };
+        return Err(End::Failed(code, problems.join("; ")));
     }
     let next = sync.to(Phase::DryRun { approved: Arc::clone(approved) });
     let read = Read::DryRun { approved: Arc::clone(approved), jobs_done: jobs_done(state, approved) };

@@ -60,7 +60,7 @@ struct World {
     account: Value,
     live: BTreeMap<String, Value>,
     rendered: Result<Arc<Judged>, String>,
-    missing_images: Vec<String>,
+    images: UnpullableImages,
     dry_run: Result<Vec<String>, ReadError>,
     /// What the next applies end with; then they succeed.
     applies: Vec<Result<(), ApplyError>>,
@@ -117,7 +117,7 @@ impl World {
             account,
             live,
             rendered: Ok(judged),
-            missing_images: Vec::new(),
+            images: UnpullableImages::default(),
             dry_run: Ok(Vec::new()),
             applies: Vec::new(),
             seen: Vec::new(),
@@ -159,7 +159,7 @@ impl World {
                         .iter()
                         .map(|object| self.live.get(&object.key().to_string()).cloned())
                         .collect())),
-                    Read::Images(_) => Fact::Images(Ok(self.missing_images.clone())),
+                    Read::Images(_) => Fact::Images(Ok(self.images.clone())),
                     Read::DryRun { .. } => Fact::DryRun(self.dry_run.clone()),
                 };
                 ("read".into(), Some(Event::Sync(id, fact)))
@@ -356,7 +356,12 @@ fn other_failures_have_their_own_text_and_no_hint() {
     check(&|w| w.rendered = Err("chart x: broken".into()), "chart x: broken", "sync_failed");
     let would_not = "nothing was written, since the API server would not take: a: conflict; b: invalid";
     check(&|w| w.dry_run = Ok(vec!["a: conflict".into(), "b: invalid".into()]), would_not, "workload_refused");
-    check(&|w| w.missing_images = vec!["r/x@sha256:00".into()], "images are missing in the registry: r/x@sha256:00", "images_missing");
+    let (missing, denied) =
+        ("images are missing in the registry: r/x, r/y; copy them there", "images are denied by the registry: r/z: no (403); allow");
+    check(&|w| w.images.missing = vec!["r/x".into(), "r/y".into()], missing, "images_missing");
+    check(&|w| w.images.denied = vec!["r/z: no (403)".into()], denied, "images_denied");
+    let both = UnpullableImages { missing: vec!["r/x".into(), "r/y".into()], denied: vec!["r/z: no (403)".into()] };
+    check(&|w| w.images = both.clone(), &format!("{missing}, digests unchanged; {denied}"), "images_missing");
     check(&|w| w.applies = vec![Err(ApplyError::Other("boom".into()))], "component snapshot-controller: boom", "sync_failed");
 }
 

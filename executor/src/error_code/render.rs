@@ -100,7 +100,8 @@ impl Coded for RenderError {
     fn code(&self) -> Code {
         match self {
             Self::Registry(source) | Self::Pull { source, .. } | Self::Image { source, .. } => source.code(),
-            Self::ImagesMissing(_) => Code::RegistryNotFound,
+            Self::Images { missing, .. } if missing.is_empty() => Code::RegistryCredentials,
+            Self::Images { .. } => Code::RegistryNotFound,
             Self::Archive { .. } | Self::Identity { .. } => Code::ChartRefused,
             Self::Chart { source, .. } => source.code(),
             Self::Differs(_) => Code::ChartDiffers,
@@ -111,7 +112,17 @@ impl Coded for RenderError {
         match self {
             Self::Registry(source) | Self::Pull { source, .. } | Self::Image { source, .. } => source.hints(),
             Self::Chart { source, .. } => source.hints(),
-            Self::ImagesMissing(_) | Self::Archive { .. } | Self::Identity { .. } | Self::Differs(_) => Vec::new(),
+            Self::Images { missing, denied } => {
+                let copy = "copy the missing images into the registry, digests unchanged".to_owned();
+                let allow =
+                    "allow this login to pull the denied images; who it is and what it may pull: clicklink clctl registry check".to_owned();
+                [(copy, missing.is_empty()), (allow, denied.is_empty())]
+                    .into_iter()
+                    .filter(|(_, none)| !none)
+                    .map(|(hint, _)| hint)
+                    .collect()
+            }
+            Self::Archive { .. } | Self::Identity { .. } | Self::Differs(_) => Vec::new(),
         }
     }
 }

@@ -17,7 +17,7 @@ use agent_api::names::PCM_PLATFORM;
 use agent_api::object::ObjectKey;
 use cluster::object::Found;
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
-use executor_core::{ApplyError, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError};
+use executor_core::{ApplyError, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError, UnpullableImages};
 use futures::{StreamExt, TryStreamExt};
 use render::Renderer;
 use serde_json::{Value, json};
@@ -154,12 +154,12 @@ impl Worker {
         reads.buffered(CONCURRENCY).try_collect().await
     }
 
-    async fn images(&self, bundle: &Bundle) -> Result<Vec<String>, String> {
+    async fn images(&self, bundle: &Bundle) -> Result<UnpullableImages, String> {
         let report = self.renderer.check_images(bundle.manifest()).await.map_err(|error| chain(&error))?;
         if !report.unchecked.is_empty() {
             tracing::info!(images = report.unchecked.len(), "images of other registries are not checked");
         }
-        Ok(report.missing)
+        Ok(UnpullableImages { missing: report.missing, denied: report.denied.iter().map(|denied| chain(&denied.why)).collect() })
     }
 }
 

@@ -130,6 +130,12 @@ pub enum PullError {
 }
 
 impl PullError {
+    /// Whether the registry answers, and does not let this login have what was asked for.
+    #[must_use]
+    pub fn is_denial(&self) -> bool {
+        matches!(self, Self::NoCredentials { .. } | Self::Unauthorized { .. } | Self::Forbidden { .. })
+    }
+
     /// Tells TLS from the rest, and drops the URL: its query may be signed.
     pub(super) fn transport(reference: &str, error: reqwest::Error) -> Self {
         let reference = reference.to_owned();

@@ -215,10 +215,10 @@ async fn images_of_the_own_registry_are_looked_for() {
     let manifest = manifest(&registry.host, "anonymous", vec![described]);
     let renderer = Renderer::over(Arc::new(Nothing), FakeRegistry::access(&[&registry], None));
     let report = renderer.check_images(&manifest).await.unwrap();
-    assert_eq!((report.checked, report.missing, report.unchecked), (2, vec![missing], vec![foreign]));
+    assert_eq!((report.checked, report.missing, report.denied.len(), report.unchecked), (2, vec![missing], 0, vec![foreign]));
     assert!(registry.asked().iter().all(|asked| asked.line.starts_with("HEAD ")));
     let error = renderer.require_images(&manifest).await.unwrap_err().to_string();
-    assert!(error.ends_with(&format!("\n  - {}/charts/app@{absent}", registry.host)), "{error}");
+    assert!(error.ends_with(&format!("\n  - missing: {}/charts/app@{absent}", registry.host)), "{error}");
 
     let broken = FakeRegistry::start(|_| Answer::status(500)).await;
     let renderer = Renderer::over(Arc::new(Nothing), FakeRegistry::access(&[&broken], None));
@@ -226,4 +226,36 @@ async fn images_of_the_own_registry_are_looked_for() {
     described["images"] = json!([format!("{}/app@{there}", broken.host)]);
     let error = renderer.check_images(&crate::support::manifest(&broken.host, "anonymous", vec![described])).await.unwrap_err();
     assert!(matches!(error, RenderError::Image { .. }), "{error}");
+}
+
+/// What is missing and what is denied, in whatever order they come, stands in one message.
+#[tokio::test]
+async fn every_image_that_cannot_be_pulled_is_listed() {
+    let mut content = Content::default();
+    let there = content.manifest("app", "application/vnd.oci.image.config.v1+json", vec![]);
+    let registry = FakeRegistry::start(move |asked| match asked.path() {
+        path if path.contains("/secret/") => Answer::refusal(403, "DENIED", "not yours"),
+        path if path.contains("/private/") => Answer::status(401).header("WWW-Authenticate", "Basic realm=\"r\""),
+        _ => content.answer(asked),
+    })
+    .await;
+    let mut described = component("c", &there, json!({}));
+    let image = |repository: &str, digest: &OciDigest| format!("{}/{repository}@{digest}", registry.host);
+    let absent = OciDigest::of(b"absent");
+    let names = ["charts/private/b", "charts/secret/a", "charts/app", "charts/secret/c"];
+    let mut images: Vec<String> = names.iter().map(|name| image(name, &there)).collect();
+    images.extend(["charts/app", "charts/zzz"].map(|name| image(name, &absent)));
+    described["images"] = json!(images);
+    let manifest = manifest(&registry.host, "basic", vec![described]);
+    let renderer = Renderer::over(Arc::new(Nothing), FakeRegistry::access(&[&registry], USER));
+    let report = renderer.check_images(&manifest).await.unwrap();
+    assert_eq!((report.checked, report.missing.as_slice()), (6, &images[4..]));
+    assert_eq!(report.denied.iter().map(|denied| &denied.image).collect::<Vec<_>>(), [&images[0], &images[1], &images[3]]);
+    let text = renderer.require_images(&manifest).await.unwrap_err().to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 6, "{text}");
+    assert_eq!(lines[0], "images of the bundle cannot be pulled from its registry:");
+    assert_eq!(lines[1], format!("  - missing: {}", images[4]));
+    assert!(lines[3].starts_with(&format!("  - denied: {}: the registry does not accept the credentials (401)", images[0])), "{text}");
+    assert!(lines[4].starts_with(&format!("  - denied: {}", images[1])) && lines[4].ends_with("not yours"), "{text}");
 }

@@ -183,16 +183,22 @@ apiVersion: v1
 kind: Service
 metadata: {name: snapshot-controller}
 spec: {ports: [{port: 443}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: lottery}
+data: {ticket: '{{ randAlphaNum 12 }}'}
 ";
     let bundle = with_template(landscape, release, "refused", template).await;
     let place = "component snapshot-controller (chart snapshot-controller 4.1.0), snapshot-controller/templates/refused.yaml, ";
     let of = |object: &str, problem: &str| format!("  - {place}{object}: {problem}");
     let expected = [
-        "the bundle is refused for 4 reasons:".to_owned(),
+        "the bundle is refused for 5 reasons:".to_owned(),
         of("DaemonSet.apps everywhere", "DaemonSet.apps is in neither half of a bundle; set the chart's deployment mode"),
         of("ConfigMap default/elsewhere", "a workload object may lie in the bundle's `namespaces` only, not in `default`"),
         of("Deployment.apps clickhouse-platform/unpinned", "containers `main`: image `docker.io/library/nginx:1.29` has no digest"),
         of("ValidatingWebhookConfiguration.admissionregistration.k8s.io stops-pods", "webhook pods.example.com: "),
+        of("ConfigMap lottery, data.ticket", "it renders differently each time: made up by randAlphaNum; give it a fixed value"),
     ];
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     fails(landscape, &["--bundle", &bundle], &expected).await;

@@ -48,6 +48,13 @@ impl fmt::Display for Refusal {
 pub struct Refusals(Vec<Refusal>);
 
 impl Refusals {
+    /// With further ones behind them, which were found elsewhere.
+    #[must_use]
+    pub fn and(mut self, more: impl IntoIterator<Item = Refusal>) -> Self {
+        self.0.extend(more);
+        self
+    }
+
     /// The refusals in the order in which they were found: bundle, components in order, then what concerns several objects.
     #[must_use]
     pub fn iter(&self) -> &[Refusal] {

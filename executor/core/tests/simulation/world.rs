@@ -14,7 +14,7 @@ use agent_api::heartbeat::PlatformStatus;
 use agent_api::name::CommandId;
 use executor_core::{
     ApplyError, ApprovalSeen, Approved, Effect, Event, Expired, Fact, Read, ReadError, Retention, Site, State, TokenBundleError,
-    platform_status, step,
+    UnpullableImages, platform_status, step,
 };
 
 use crate::bundles::Made;
@@ -386,7 +386,7 @@ impl<'a> World<'a> {
                 Fact::Permissions(Ok(judged.permissions().iter().map(|object| self.cluster.permission(&object.key())).collect()))
             }
             Read::Images(_) if broken => Fact::Images(Err("the registry cannot be reached".into())),
-            Read::Images(_) => Fact::Images(Ok(Vec::new())),
+            Read::Images(_) => Fact::Images(Ok(UnpullableImages::default())),
             Read::DryRun { .. } if broken => Fact::DryRun(Ok(vec!["an object that the API server would not take".into()])),
             Read::DryRun { .. } if !taken => Fact::DryRun(Err(denied())),
             Read::DryRun { .. } => Fact::DryRun(Ok(Vec::new())),

@@ -89,9 +89,7 @@ impl Item {
         let (outcome, detail) = match item.found {
             Ok(true) => (Outcome::Ok, None),
             Ok(false) => (Outcome::Missing, None),
-            Err(error @ (PullError::NoCredentials { .. } | PullError::Unauthorized { .. } | PullError::Forbidden { .. })) => {
-                (Outcome::Denied, Some(chain(&error)))
-            }
+            Err(error) if error.is_denial() => (Outcome::Denied, Some(chain(&error))),
             Err(error) => (Outcome::Failed, Some(chain(&error))),
         };
         Self { kind, reference: item.reference, outcome, detail }

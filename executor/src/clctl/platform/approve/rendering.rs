@@ -3,8 +3,8 @@
 use agent_api::approval::{Capabilities, Versions};
 use agent_api::manifest::Bundle;
 use cluster::{Client, ClusterError, capabilities, inventory};
-use executor_core::bundle::{Judged, Refusals, Scope, judge};
-use render::{CacheFolder, Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
+use executor_core::bundle::{Judged, Refusal, Refusals, Scope, judge};
+use render::{CacheFolder, Difference, Engine, EngineError, RegistryAccess, RegistryAccessError, RenderError, Renderer};
 
 use super::{Approve, live};
 use crate::clctl::docker_config;
@@ -85,7 +85,7 @@ pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle
         None => tracing::debug!("renderings are not kept: neither XDG_CACHE_HOME nor HOME names a folder"),
     }
     let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
-    let rendered = renderer.render_twice(bundle.manifest(), &capabilities).await?;
+    let (rendered, differences) = renderer.render_and_compare(bundle.manifest(), &capabilities).await?;
     let live = live::read(client, &rendered.objects).await?;
     let left_out = rendered.left_out.iter();
     let left_out =
@@ -93,9 +93,25 @@ pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle
     let groups = capabilities.server.unknown_groups.iter();
     let groups = groups.map(|group| format!("API group {group} does not answer: charts are told that nothing of it is served"));
     let mut warnings: Vec<String> = left_out.chain(groups).collect();
-    let judged = judge(bundle, rendered.objects, rendered.placeholders, scope, &live)?;
+    // What renders differently each time is refused together with all else.
+    let judged = judge(bundle, rendered.objects, rendered.placeholders, scope, &live)
+        .map_err(|refusals| refusals.and(differences.iter().map(refusal)))?;
+    if !differences.is_empty() {
+        return Err(RenderError::Differs(differences).into());
+    }
     let images = renderer.require_images(bundle.manifest()).await?;
     warnings.extend(images.unchecked.iter().map(|image| format!("image of another registry, not checked: {image}")));
     let versions = Versions { clicklink: env!("CARGO_PKG_VERSION").to_owned(), engine: renderer.engine_version().to_owned() };
     Ok(Rendering { judged, capabilities, versions, warnings })
+}
+
+fn refusal(difference: &Difference) -> Refusal {
+    Refusal {
+        component: Some(difference.component.clone()),
+        chart: Some(difference.chart.clone()),
+        template: difference.template.clone(),
+        object: difference.place.clone(),
+        problem: format!("it renders differently each time: {}", difference.made_up()),
+        hint: Some("give it a fixed value".to_owned()),
+    }
 }
