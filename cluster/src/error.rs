@@ -3,6 +3,7 @@
 //! A message about a Secret never repeats the API server's text where that may quote the content.
 
 use kube::core::Status;
+use serde_json::Value;
 
 /// Why a request failed, after the retries that its kind allows. `about` names the object, or the request where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +52,16 @@ pub enum ClusterError {
         /// The API server's text.
         message: String,
     },
+    /// What is there is being deleted: whatever is written to it goes with it.
+    #[error("{about}: it is being deleted since {since}{}; wait until it is gone", held(finalizers))]
+    Terminating {
+        /// Object.
+        about: String,
+        /// When its deletion began, RFC 3339.
+        since: String,
+        /// What has to be done before it can go.
+        finalizers: Vec<String>,
+    },
     /// An admission webhook that must answer did not.
     #[error("{about}: blocked by webhook {webhook}{}: {message}", service.as_ref().map(|s| format!(" (Service {s})")).unwrap_or_default())]
     WebhookFailed {
@@ -81,6 +92,10 @@ pub enum ClusterError {
         /// What happened.
         message: String,
     },
+}
+
+fn held(finalizers: &[String]) -> String {
+    if finalizers.is_empty() { String::new() } else { format!(" and is held by its finalizers {}", finalizers.join(", ")) }
 }
 
 fn show_fields(fields: &[(String, String)]) -> String {
@@ -127,7 +142,8 @@ impl ClusterError {
             | Self::Conflict { .. }
             | Self::AlreadyExists { .. }
             | Self::Invalid { .. }
-            | Self::NotFound { .. } => false,
+            | Self::NotFound { .. }
+            | Self::Terminating { .. } => false,
         }
     }
 
@@ -140,6 +156,7 @@ impl ClusterError {
             | Self::Conflict { .. }
             | Self::AlreadyExists { .. }
             | Self::NotFound { .. }
+            | Self::Terminating { .. }
             | Self::WebhookFailed { .. }
             | Self::Unreachable { .. }
             | Self::Other { .. } => false,
@@ -150,6 +167,14 @@ impl ClusterError {
 fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let rest = text.split_once(start)?.1;
     Some(rest.split_once(end)?.0)
+}
+
+/// The error of an object whose deletion has begun; `None` for every other.
+pub(crate) fn terminating(about: &str, object: &Value) -> Option<ClusterError> {
+    let since = object.pointer("/metadata/deletionTimestamp")?.as_str()?.to_owned();
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
+    Some(ClusterError::Terminating { about: about.to_owned(), since, finalizers })
 }
 
 /// `Post "https://name.namespace.svc:443/path"` → `namespace/name`.
@@ -195,6 +220,19 @@ mod tests {
         let ClusterError::WebhookFailed { webhook, service, .. } = &error else { panic!("{error:?}") };
         assert_eq!((webhook.as_str(), service.as_deref()), ("v.acme.io", Some("acme/hook")));
         assert!(error.is_transient());
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_told_with_what_holds_it() {
+        let told = |metadata: Value| terminating("Service a/b", &json!({"metadata": metadata})).map(|error| error.to_string());
+        assert_eq!(told(json!({"name": "b", "finalizers": ["x.io/y"]})), None);
+        let since = "2026-11-30T10:00:00Z";
+        let expected = "Service a/b: it is being deleted since 2026-11-30T10:00:00Z; wait until it is gone";
+        assert_eq!(told(json!({"deletionTimestamp": since})).as_deref(), Some(expected));
+        let expected = "Service a/b: it is being deleted since 2026-11-30T10:00:00Z and is held by its finalizers x.io/y, foregroundDeletion; \
+                        wait until it is gone";
+        let held = json!({"deletionTimestamp": since, "finalizers": ["x.io/y", "foregroundDeletion"]});
+        assert_eq!(told(held).as_deref(), Some(expected));
     }
 
     #[test]

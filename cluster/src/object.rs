@@ -8,7 +8,7 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 
-use crate::error::ClusterError;
+use crate::error::{self, ClusterError};
 use crate::request::{self, Answer, Ask, Content};
 use crate::resource;
 
@@ -231,7 +231,12 @@ async fn patch_with(client: &Client, object: &Value, how: Apply, force: &str) ->
         secret: key.kind == "Secret",
         about: key.to_string(),
     };
-    request::send(client, &ask).await
+    let answer = request::send(client, &ask).await?;
+    match error::terminating(&ask.about, &answer.body) {
+        // The API server takes an apply to it as to any other, and then it is gone.
+        Some(going) => Err(going),
+        None => Ok(answer),
+    }
 }
 
 /// Creates an object that must not be there.

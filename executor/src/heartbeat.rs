@@ -38,7 +38,9 @@ pub(crate) fn compose(
     let count = |status| u32::try_from(state.commands.values().filter(|entry| entry.status == status).count()).unwrap_or(u32::MAX);
     let meta = |value: &Option<String>| value.clone().filter(|_| config.report_infra_meta);
     let cluster = &config.executor.cluster;
-    let components = manifest.map(|manifest| observe::components(manifest, observed, operation(status, state))).unwrap_or_default();
+    let components = manifest
+        .map(|manifest| observe::components(manifest, observed, state.platform.applied.as_ref(), operation(status, state)))
+        .unwrap_or_default();
     Heartbeat {
         executor: ExecutorInfo {
             id: config.pcm_infra_uuid,

@@ -304,8 +304,9 @@ async fn what_is_there_is_observed_and_not_what_was_asked_for(landscape: &mut La
     .await;
     landscape.control_plane.kubectl(&["delete", "deployment", operator, "-n", NAMESPACE, "--wait"]).await.unwrap().ok().unwrap();
     until_component(landscape, operator, |seen| {
-        ensure!(seen["state"].is_null() && seen["health"] == "unknown" && seen["security_state"] == "unknown", "dimensions");
-        pods(seen, 0, 0)
+        dimensions(seen, "failed", "critical", "succeeded", "unknown")?;
+        ensure!(seen["message"] == format!("Deployment.apps {NAMESPACE}/{operator} is missing"), "message");
+        pods(seen, 0, 1)
     })
     .await;
     assert_eq!(landscape.known_commands().await.unwrap(), commands, "nothing was asked of the executor");

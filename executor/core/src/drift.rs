@@ -12,14 +12,55 @@ use crate::difference::{FieldChange, differing};
 /// Kinds that are compared.
 pub const KINDS: [&str; 4] = ["Deployment", "Service", "Job", "PodDisruptionBudget"];
 
-/// The fields in which `live` departs from its pin (see [`crate::bundle::pins::entry`]): `old` is approved, `new` is live.
+/// Fields whose texts may be somebody's secret, wherever in a workload object they are.
+const SECRETIVE: [&str; 4] = ["annotations", "args", "command", "httpHeaders"];
+/// What stands in the place of such a text, as in a plan.
+const MASK: &str = "[secret]";
+
+/// The fields in which `live` departs from its pin (see [`crate::bundle::pins::entry`]): `old` is approved, `new` is live. Values that could be
+/// secrets (of environment variables, arguments, annotations) are masked; the fields are named.
 #[must_use]
 pub fn drift(pin: &Value, live: &Value) -> Vec<FieldChange> {
     let kind = ObjectKey::of(live).kind;
     let (mut approved, mut found) = (as_approved(pin), as_live(pin, live, &kind));
     sort_ports(&mut approved);
     sort_ports(&mut found);
-    differing(&approved, &found)
+    let mut fields = differing(&approved, &found);
+    fields.iter_mut().for_each(mask);
+    fields
+}
+
+fn mask(field: &mut FieldChange) {
+    let mut within = Within::default();
+    keys(&field.path).for_each(|key| within = within.below(key));
+    [&mut field.old, &mut field.new].into_iter().flatten().for_each(|value| mask_below(value, within));
+}
+
+/// What a value lies in.
+#[derive(Clone, Copy, Default)]
+struct Within {
+    env: bool,
+    secretive: bool,
+}
+
+impl Within {
+    fn below(self, key: &str) -> Self {
+        Self { env: self.env || key == "env", secretive: self.secretive || SECRETIVE.contains(&key) || (self.env && key == "value") }
+    }
+}
+
+fn mask_below(value: &mut Value, within: Within) {
+    match value {
+        Value::Object(map) => map.iter_mut().for_each(|(key, child)| mask_below(child, within.below(key))),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask_below(item, within)),
+        Value::String(_) | Value::Number(_) | Value::Bool(_) if within.secretive => *value = MASK.into(),
+        Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => {}
+    }
+}
+
+/// The keys of a path; what stands in brackets names an item or a key of somebody's own.
+fn keys(path: &str) -> impl Iterator<Item = &str> {
+    path.split(']').filter_map(|part| part.split('[').next()).flat_map(|part| part.split('.')).filter(|key| !key.is_empty())
 }
 
 /// A pin, at the places of the object itself.
@@ -141,6 +182,61 @@ mod tests {
             &[r#"spec.template.spec.containers[name=c].image "i" "other""#],
         );
         check(&fixed, &created, set("/spec", "paused", json!(true)), &["spec.paused false true"]);
+    }
+
+    /// Object and field are named; the values are told only where nobody could have put a secret.
+    #[test]
+    fn what_could_be_a_secret_is_not_told() {
+        let container = json!({"name": "c", "image": "i", "args": ["--token=hunter2"], "command": ["hunter2"],
+            "env": [{"name": "PASSWORD", "value": "hunter2"}, {"name": "FROM", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+            "livenessProbe": {"httpGet": {"path": "/", "httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}});
+        let created = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "annotations": {"a.io/b": "hunter2"}},
+            "spec": {"template": {"metadata": {"annotations": {"c": "hunter2"}}, "spec": {"containers": [container]}}}});
+        let change = |pointer: &'static str, value: Value| move |live: &mut Value| *live.pointer_mut(pointer).unwrap() = value.clone();
+        let at = "/spec/template/spec/containers/0";
+        let told = |pointer: &str| {
+            let mut live = created.clone();
+            *live.pointer_mut(&format!("{at}{pointer}")).unwrap() = "hunter3".into();
+            let fields = drift(&pins::entry(&created, &created), &live);
+            assert!(!serde_json::to_string(&fields).unwrap().contains("hunter"), "{fields:?}");
+            fields[0].path.clone()
+        };
+        assert_eq!(told("/env/0/value"), "spec.template.spec.containers[name=c].env[name=PASSWORD].value");
+        assert_eq!(told("/args/0"), "spec.template.spec.containers[name=c].args[0]");
+        assert_eq!(told("/command/0"), "spec.template.spec.containers[name=c].command[0]");
+        assert_eq!(
+            told("/livenessProbe/httpGet/httpHeaders/0/value"),
+            "spec.template.spec.containers[name=c].livenessProbe.httpGet.httpHeaders[name=Authorization].value"
+        );
+        let secret = r#""[secret]" "[secret]""#;
+        check(
+            &created,
+            &created,
+            change("/metadata/annotations", json!({"a.io/b": "hunter3"})),
+            &[&format!("metadata.annotations[a.io/b] {secret}")],
+        );
+        check(
+            &created,
+            &created,
+            change("/spec/template/metadata/annotations", json!({"c": "hunter3"})),
+            &[&format!("spec.template.metadata.annotations.c {secret}")],
+        );
+        // A container that somebody added: what it is, without what it is told.
+        let mut live = created.clone();
+        let mut added = created.pointer(at).unwrap().clone();
+        added["name"] = "env".into();
+        live.pointer_mut("/spec/template/spec/containers").unwrap().as_array_mut().unwrap().push(added);
+        let fields = drift(&pins::entry(&created, &created), &live);
+        let text = serde_json::to_string(&fields).unwrap();
+        assert!(
+            text.contains(r#""image":"i""#) && text.contains("PASSWORD") && text.contains("secretKeyRef") && !text.contains("hunter"),
+            "{text}"
+        );
+        // A name is no place: this container is called `env`, and its image is told.
+        let mut pinned = live.clone();
+        pinned.pointer_mut("/spec/template/spec/containers/1").unwrap()["image"] = "j".into();
+        let image = r#"spec.template.spec.containers[name=env].image "i" "j""#;
+        check(&live, &live, |changed| *changed = pinned.clone(), &[image]);
     }
 
     #[test]

@@ -92,8 +92,7 @@ impl Coded for LocalApiError {
 }
 
 impl LocalApi {
-    /// Another address, for a test.
-    #[cfg(test)]
+    /// Of another command's flag.
     pub(crate) fn at(endpoint: &str) -> Self {
         Self { endpoint: endpoint.to_owned(), verbose: 0 }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Figures {
     pub(crate) platform: PlatformStatus,
     /// When the approval at hand ends.
     pub(crate) approval_expires_at: Option<jiff::Timestamp>,
+    /// Live workload objects that are not as they were approved, where that is known.
+    pub(crate) drift: Option<u64>,
     /// Access bundles.
     pub(crate) access: AccessInfo,
     /// Size of the journal's files.
@@ -97,6 +99,7 @@ impl Running {
             heartbeats: self.heartbeats,
             platform: platform_status(&self.state, seen.as_ref(), now),
             approval_expires_at: seen.as_ref().map(|seen| seen.expires_at),
+            drift: observed.drift(self.state.platform.applied.as_ref()).map(|drifted| drifted.count() as u64),
             access: AccessInfo {
                 cluster: heartbeat::cluster_access(&observed, now),
                 platform: heartbeat::platform_access(seen.as_ref(), now),
@@ -152,6 +155,7 @@ impl Figures {
             heartbeats: 90,
             platform: PlatformStatus::Synced,
             approval_expires_at: Some(at(1_700_000_000_500)),
+            drift: Some(2),
             access: AccessInfo { cluster: AccessState::Ok, platform: AccessState::Expiring },
             journal_bytes: 4096,
             journal_writable: true,

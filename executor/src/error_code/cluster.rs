@@ -16,6 +16,7 @@ impl Coded for ClusterError {
             Self::AlreadyExists { .. } => Code::ObjectExists,
             Self::Invalid { .. } => Code::ObjectRefused,
             Self::NotFound { .. } => Code::ObjectNotFound,
+            Self::Terminating { .. } => Code::ObjectGoing,
             Self::WebhookFailed { .. } => Code::WebhookFailed,
             Self::Unreachable { .. } => Code::ClusterUnreachable,
             Self::Other { .. } => Code::ClusterError,
@@ -35,6 +36,7 @@ impl Coded for ClusterError {
             | Self::AlreadyExists { .. }
             | Self::Invalid { .. }
             | Self::NotFound { .. }
+            | Self::Terminating { .. }
             | Self::Unreachable { .. }
             | Self::Other { .. } => Vec::new(),
         }

@@ -145,6 +145,7 @@ codes! {
     ObjectExists "object_exists" 1 "An object is there already.",
     ObjectRefused "object_refused" 1 "The API server refuses an object as it is.",
     ObjectNotFound "object_not_found" 1 "An object, its namespace or its kind is not there.",
+    ObjectGoing "object_going" 1 "An object is being deleted.",
     WebhookFailed "webhook_failed" 1 "An admission webhook that must answer did not.",
     ClusterUnreachable "cluster_unreachable" 1 "The API server does not answer.",
     ClusterError "cluster_error" 1 "The API server failed in another way.",

@@ -68,6 +68,10 @@ impl Collector for Snapshot {
             let help = "When the approval at hand ends, or has ended; absent without one";
             page.moment("clicklink_platform_approval_expiry_timestamp", help, end)?;
         }
+        if let Some(drifted) = figures.drift {
+            let help = "Live workload objects that are not as they were approved; absent while that is not known";
+            page.gauge("clicklink_platform_drifted_objects", help, None, drifted)?;
+        }
         let bundles = [("cluster", figures.access.cluster), ("platform", figures.access.platform)];
         let states = bundles.iter().flat_map(|(bundle, is)| {
             AccessState::ALL.map(|state| ([("bundle", *bundle), ("state", state.as_str())], u64::from(state == *is)))
@@ -151,14 +155,16 @@ mod tests {
             "clicklink_platform_status{status=\"synced\"} 1",
             "clicklink_platform_status{status=\"failed\"} 0",
             "clicklink_platform_approval_expiry_timestamp_seconds 1700000000.5",
+            "clicklink_platform_drifted_objects 2",
             "clicklink_access_bundle_state{bundle=\"platform\",state=\"expiring\"} 1",
             "process_start_time_seconds 1600000000.0",
             "# EOF",
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is missing in\n{page}");
         }
-        let unknown = Figures { approval_expires_at: None, observed_at: None, ..Figures::sample() };
+        let unknown = Figures { approval_expires_at: None, drift: None, observed_at: None, ..Figures::sample() };
         let page = encode(unknown).unwrap();
-        assert!(!page.contains("approval_expiry") && !page.contains("last_observation"), "what is not known is left out:\n{page}");
+        let absent = ["approval_expiry", "last_observation", "drifted"];
+        assert!(absent.iter().all(|name| !page.contains(name)), "what is not known is left out:\n{page}");
     }
 }

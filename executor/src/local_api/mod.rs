@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 
 use crate::daemon::Daemon;
-pub(crate) use platform::{ChannelState, ChannelView};
+pub(crate) use platform::{ChannelState, ChannelView, DriftedObject};
 pub(crate) use problem::CODES;
 use problem::LocalError;
 

@@ -76,27 +76,28 @@ impl From<Standing> for ChannelView {
 }
 
 /// An object that is not as it was approved.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DriftedObject {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct DriftedObject {
     /// `Kind.group namespace/name`.
-    object: String,
+    pub(crate) object: String,
     /// It is not there at all; then there are no fields.
-    missing: bool,
+    pub(crate) missing: bool,
     /// The fields that differ.
-    fields: Vec<DriftedField>,
+    pub(crate) fields: Vec<DriftedField>,
 }
 
-/// A field of it; a side is absent where the field is not there.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct DriftedField {
+/// A field of it; a side is absent where the field is not there, and `[secret]` where it could be one (environment variables, arguments,
+/// annotations).
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct DriftedField {
     /// As in a plan: `spec.template.spec.containers[name=main].image`.
-    path: String,
+    pub(crate) path: String,
     /// As a person approved it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    approved: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approved: Option<Value>,
     /// As it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) live: Option<Value>,
 }
 
 impl From<&Drifted> for DriftedObject {

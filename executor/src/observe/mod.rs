@@ -28,7 +28,7 @@ use tracing::{info, warn};
 pub(crate) use access::{Access, AccessError, Credentials, KUBECONFIG};
 pub(crate) use components::components;
 pub(crate) use workload::Drifted;
-use workload::Workload;
+use workload::{Missing, Workload};
 
 use crate::terminal::chain;
 
@@ -80,6 +80,11 @@ impl Observed {
     /// What departs from the approval of the applied bundle; `None` while that is not known, as while nobody can look.
     pub(crate) fn drift(&self, applied: Option<&Sha256>) -> Option<impl Iterator<Item = &Drifted>> {
         self.workload.drift(applied).filter(|_| self.cluster.reachable)
+    }
+
+    /// What of the applied bundle is not there.
+    fn missing(&self, applied: Option<&Sha256>) -> Vec<Missing> {
+        if self.cluster.reachable { self.workload.missing(applied) } else { Vec::new() }
     }
 }
 

@@ -6,12 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agent_api::digest::Sha256;
+use agent_api::keys;
 use agent_api::kind::{KINDS, Kind};
 use agent_api::object::ObjectKey;
 use agent_api::platform_approval;
 use executor_core::difference::FieldChange;
 use executor_core::drift;
 use serde_json::{Value, json};
+
+/// When an object's deletion began.
+const DELETED: &str = "/metadata/deletionTimestamp";
 
 /// Kinds that are watched.
 pub(super) fn kinds() -> impl Iterator<Item = &'static Kind> {
@@ -36,6 +40,17 @@ pub(crate) struct Drifted {
     pub(crate) fields: Vec<FieldChange>,
 }
 
+/// An object of the applied bundle that is not there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Missing {
+    /// Which.
+    pub(super) object: ObjectKey,
+    /// Whose it was.
+    pub(super) component: String,
+    /// How many pods it kept running; 0 for what keeps none.
+    pub(super) replicas: u32,
+}
+
 /// What is live, and what was approved.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Workload {
@@ -53,6 +68,20 @@ impl Workload {
         let approved = self.approved.as_ref().map(|pins| &pins.sha256);
         let known = approved.is_some() && approved == applied && kinds().all(|row| self.listed.contains(row.kind));
         known.then(|| self.drifted.values())
+    }
+
+    /// What of the applied bundle is not there; nothing while that is not known.
+    pub(super) fn missing(&self, applied: Option<&Sha256>) -> Vec<Missing> {
+        let pin = |object: &ObjectKey| self.approved.as_ref()?.objects.get(&platform_approval::key(object));
+        let missing = |drifted: &Drifted| {
+            let pin = pin(&drifted.object)?;
+            let component = pin.get("labels")?.get(keys::COMPONENT)?.as_str()?.to_owned();
+            let replicas =
+                pin.pointer("/spec/replicas").and_then(Value::as_u64).map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX));
+            let replicas = if drifted.object.kind == "Deployment" { replicas } else { 0 };
+            Some(Missing { object: drifted.object.clone(), component, replicas })
+        };
+        self.drift(applied).into_iter().flatten().filter(|drifted| drifted.fields.is_empty()).filter_map(missing).collect()
     }
 
     /// The approval that holds, or none; whether it is another one than before.
@@ -97,7 +126,8 @@ impl Workload {
         let Some(pin) = self.approved.as_ref().and_then(|pins| pins.objects.get(key)) else { return };
         let object = platform_approval::object_of(key);
         let drifted = match self.live.get(key) {
-            Some(live) => Some(drift::drift(pin, live)).filter(|fields| !fields.is_empty()),
+            Some(_) if object.kind == "Job" && going(self.live.get(key)) => None,
+            Some(live) => Some(departs(pin, live)).filter(|fields| !fields.is_empty()),
             // A Job that is done may be removed, by its time-to-live above all.
             None if object.kind == "Job" => None,
             None => Some(Vec::new()),
@@ -106,6 +136,18 @@ impl Workload {
             self.drifted.insert(key.to_owned(), Drifted { object, fields });
         }
     }
+}
+
+/// What is being deleted is as good as gone: that alone is told.
+fn departs(pin: &Value, live: &Value) -> Vec<FieldChange> {
+    match live.pointer(DELETED) {
+        Some(Value::Null) | None => drift::drift(pin, live),
+        Some(since) => vec![FieldChange { path: "metadata.deletionTimestamp".into(), old: None, new: Some(since.clone()) }],
+    }
+}
+
+fn going(live: Option<&Value>) -> bool {
+    live.and_then(|live| live.pointer(DELETED)).is_some_and(|since| !since.is_null())
 }
 
 fn key_of(object: &Value) -> String {
@@ -120,7 +162,7 @@ fn is_of(key: &str, kind: &Kind) -> bool {
 fn kept(object: &Value) -> Value {
     let metadata = |field: &str| object.pointer(&format!("/metadata/{field}"));
     json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"), "spec": object.get("spec"),
-        "metadata": {"labels": metadata("labels"), "annotations": metadata("annotations")}})
+        "metadata": {"labels": metadata("labels"), "annotations": metadata("annotations"), "deletionTimestamp": metadata("deletionTimestamp")}})
 }
 
 #[cfg(test)]
@@ -171,6 +213,38 @@ mod tests {
         assert_eq!(told(&workload, b"a"), Some(vec![]));
         workload.approve(None);
         assert_eq!(told(&workload, b"a"), None);
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_told_and_what_is_gone_is_of_a_component() {
+        let mut workload = Workload::default();
+        kinds().for_each(|kind| workload.list(kind, vec![]));
+        let labels = json!({"clicklink.io/component": "c"});
+        let objects = BTreeMap::from([
+            ("apps/Deployment/n/d".to_owned(), json!({"labels": labels, "spec": {"replicas": 3}})),
+            ("apps/Deployment/n/e".to_owned(), json!({"labels": labels, "spec": {}})),
+            ("/Service/n/s".to_owned(), json!({"labels": labels, "spec": {}})),
+            ("batch/Job/n/j".to_owned(), json!({"labels": labels, "spec": {}})),
+        ]);
+        workload.approve(Some(Pins { sha256: Sha256::of(b"a"), objects }));
+        let missing = |workload: &Workload| -> Vec<(String, String, u32)> {
+            let missing = workload.missing(Some(&Sha256::of(b"a")));
+            missing.into_iter().map(|missing| (missing.object.to_string(), missing.component, missing.replicas)).collect()
+        };
+        let of = |object: &str, replicas| (object.to_owned(), "c".to_owned(), replicas);
+        let all = [of("Service n/s", 0), of("Deployment.apps n/d", 3), of("Deployment.apps n/e", 1)];
+        assert_eq!(missing(&workload), all);
+        assert_eq!(workload.missing(Some(&Sha256::of(b"b"))), []);
+
+        let going = |version: &str, kind: &str, name: &str| {
+            json!({"apiVersion": version, "kind": kind, "spec": {},
+                "metadata": {"name": name, "namespace": "n", "labels": labels, "deletionTimestamp": "2026-11-30T10:00:00Z"}})
+        };
+        workload.put(&going("apps/v1", "Deployment", "e"));
+        workload.put(&going("batch/v1", "Job", "j"));
+        assert_eq!(missing(&workload), all[..2]);
+        let told = told(&workload, b"a").unwrap();
+        assert_eq!(told, ["Service n/s: ", "Deployment.apps n/d: ", "Deployment.apps n/e: metadata.deletionTimestamp"]);
     }
 
     #[test]

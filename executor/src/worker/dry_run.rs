@@ -55,7 +55,8 @@ async fn one(account: &Account, rendered: &RenderedObject, began: Instant) -> Re
                 error @ (ClusterError::Conflict { .. }
                 | ClusterError::Invalid { .. }
                 | ClusterError::Forbidden { .. }
-                | ClusterError::NotFound { .. }),
+                | ClusterError::NotFound { .. }
+                | ClusterError::Terminating { .. }),
             )) => return Ok(Err(chain(&error))),
             Err(denied) => return Err(denied.into()),
         }

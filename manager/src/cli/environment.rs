@@ -7,12 +7,13 @@ use super::client::segment;
 use super::output::{Column, show};
 use super::{CliError, Global, next};
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("NAME", "/name"),
     ("CLUSTER", "/cluster"),
     ("RELEASE", "/proposal/release"),
     ("SHA256", "/proposal/sha256"),
     ("STATUS", "/executors/0/platform/status"),
+    ("DRIFT", "/executors/0/platform/drift"),
     ("RESEND", "/resend/reason"),
     ("ATTEMPTS", "/resend/attempts"),
     ("EXECUTORS", "/executors"),

@@ -7,13 +7,15 @@ use super::client::segment;
 use super::output::{Column, Format, show};
 use super::{CliError, Global, next, print, question};
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 10] = [
     ("ID", "/id"),
     ("CLUSTER", "/cluster"),
     ("CONNECTED", "/connected"),
     ("AGE S", "/age_s"),
     ("VERSION", "/version"),
     ("STATUS", "/heartbeat/platform/status"),
+    ("DRIFT", "/heartbeat/platform/drift"),
+    ("LEFTOVERS", "/heartbeat/platform/leftovers"),
     ("CERTIFICATE UNTIL", "/certificate_expires_at"),
     ("REVOKED", "/revoked_at"),
 ];

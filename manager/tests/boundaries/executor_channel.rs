@@ -85,6 +85,17 @@ async fn from_proposal_to_synced() {
     assert_eq!(environment["executors"][0]["platform"]["status"], "synced");
     assert_eq!(environment["executors"][0]["connected"], true);
 
+    // What executors report of drift is told for each, and for the environment.
+    let one = executor.id.to_string();
+    for command in [&["executor", "list"][..], &["executor", "get", &one], &["environment", "list"]] {
+        let table = server.run(&[command, &["-o", "table"]].concat());
+        let rows: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()).collect();
+        let (at, answer) = (rows[0].iter().position(|heading| *heading == "DRIFT"), server.json(&[command, &["-o", "json"]].concat()));
+        assert_eq!(at.map(|at| rows[1][at]), Some("2"), "{table}");
+        assert!(answer.to_string().contains(r#""drift":2"#), "{answer}");
+    }
+
     let (again, answer) = propose(&server, "r1");
     assert_eq!((again, &answer["created"]), (sha, &false.into()));
     assert!(channel.silent().await, "the same proposal is not sent again");

@@ -142,7 +142,7 @@ impl Channel {
                 applied_sha256: None,
                 attempts: 0,
                 message: None,
-                drift: None,
+                drift: approved.map(|_| 2),
                 leftovers: 0,
             },
             components: Vec::new(),

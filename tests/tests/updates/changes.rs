@@ -55,7 +55,7 @@ fn additions() -> Vec<(&'static str, &'static str, Vec<String>)> {
         (
             "Deployment.apps clickhouse-platform/snapshot-controller",
             "spec.template.spec.containers[name=controller].env",
-            ["set", "env", "deployment/snapshot-controller", "DEBUG=1"].map(str::to_owned).to_vec(),
+            ["set", "env", "deployment/snapshot-controller", "DEBUG=planted-in-the-environment"].map(str::to_owned).to_vec(),
         ),
         (
             "Deployment.apps clickhouse-platform/clickhouse-operator",
@@ -154,14 +154,17 @@ async fn what_others_put_into_live_objects_is_named_before_the_first_write() {
     a_turn_to_recreate_is_made(&landscape, &first).await;
 }
 
-/// What `pcm-executor` may read is seen to depart from the approval, by object and field; an object that is deleted too.
+/// What `pcm-executor` may read is seen to depart from the approval, by object and field; an object that is deleted too, and it degrades its
+/// component, of which another Deployment is alive.
 async fn is_seen_as_drift(landscape: &Landscape) {
-    landscape.control_plane.kubectl(&["delete", "service", "monitoring-collectors", "-n", NAMESPACE]).await.unwrap().ok().unwrap();
-    let missing = "Service clickhouse-platform/monitoring-collectors";
+    let missing = ["Service clickhouse-platform/monitoring-collectors", "Deployment.apps clickhouse-platform/monitoring-collectors"];
+    for kind in ["service", "deployment"] {
+        landscape.control_plane.kubectl(&["delete", kind, "monitoring-collectors", "-n", NAMESPACE]).await.unwrap().ok().unwrap();
+    }
     let read = |object: &str| !object.starts_with("ConfigMap ");
     let mut expected: Vec<(String, String)> =
         additions().into_iter().filter(|(object, ..)| read(object)).map(|(object, field, _)| (object.into(), field.into())).collect();
-    expected.push((missing.into(), "missing".into()));
+    expected.extend(missing.map(|object| (object.to_owned(), "missing".to_owned())));
     expected.sort();
     eventually("the drift to be seen", SOON, || async {
         let shown: Value = landscape.connector.local_api("/v1/platform").await?.json().await?;
@@ -174,9 +177,31 @@ async fn is_seen_as_drift(landscape: &Landscape) {
         let mut found: Vec<_> = drift.iter().map(|drifted| (drifted["object"].as_str().unwrap().to_owned(), field(drifted))).collect();
         found.sort();
         anyhow::ensure!(found == expected, "{found:?}\ninstead of {expected:?}");
+        let component = shown["components"].as_array().into_iter().flatten().find(|component| component["name"] == "monitoring-collectors");
+        let component = component.context("the component")?;
+        anyhow::ensure!((&component["state"], &component["health"]) == (&json!("failed"), &json!("warning")), "{component}");
+        let message = component["message"].as_str().unwrap_or_default();
+        anyhow::ensure!(missing.iter().all(|object| message.contains(&format!("{object} is missing"))), "{component}");
         Ok(())
     })
     .await;
+
+    // The same for a person and for a monitoring, without what somebody could have hidden in it.
+    let output_dir = landscape.connector.access_dir().display().to_string();
+    let shown =
+        landscape.connector.run(&["platform", "show", "--output-dir", &output_dir, "-o", "json"]).await.unwrap().ok().unwrap().stdout;
+    let told: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((told["drift"].as_array().map(Vec::len), &told["drift_problem"]), (Some(expected.len()), &Value::Null), "{told}");
+    let environment = told["drift"].as_array().unwrap().iter().flat_map(|object| object["fields"].as_array().unwrap());
+    let environment = environment.filter(|field| field["path"].as_str().unwrap().contains(".env"));
+    assert_eq!(environment.count(), 1, "{told}");
+    let answered = landscape.connector.local_api("/v1/platform").await.unwrap().text().await.unwrap();
+    for text in [&shown, &answered] {
+        assert!(text.contains(r#""DEBUG""#) && text.contains("[secret]") && !text.contains("planted-in-the-environment"), "{text}");
+    }
+    let metrics = landscape.connector.health("/metrics").await.unwrap().text().await.unwrap();
+    let line = format!("clicklink_platform_drifted_objects {}", expected.len());
+    assert!(metrics.lines().any(|found| found == line), "{line} is not in\n{metrics}");
 }
 
 /// The name of the bundle's one Secret with values.

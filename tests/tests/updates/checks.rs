@@ -168,6 +168,8 @@ enum Fault {
     Edited(Object, fn(&mut Value)),
     /// Somebody else owns the values of an object, and changed them.
     Taken(Object),
+    /// An object was deleted and is held by a finalizer.
+    Going(Object),
     /// A blob of the registry has other bytes of the same length, or the bytes of another blob, or is gone.
     Flipped(String),
     Exchanged(String, String),
@@ -233,7 +235,7 @@ async fn an_approved_bundle_held_up(landscape: &mut Landscape, release: &Release
 /// In the order of the checks; those of the registry come before the executor has pulled the charts.
 fn cases(landscape: &Landscape, release: &Release, tokens: &Tokens) -> Vec<Case> {
     use Expected::{Failed, Refused};
-    use Fault::{Annotation, Edited, Exchanged, Flipped, Lost, Missing, Nothing, RegistryDown, Taken};
+    use Fault::{Annotation, Edited, Exchanged, Flipped, Going, Lost, Missing, Nothing, RegistryDown, Taken};
     use Trigger::{Rearm, Token};
     let chart = &release.components[0].chart;
     let archive = landscape.registry.archive_digest(chart).unwrap();
@@ -317,6 +319,14 @@ fn cases(landscape: &Landscape, release: &Release, tokens: &Tokens) -> Vec<Case>
             Failed(
                 "nothing was written, since the API server would not take: ConfigMap clickhouse-platform/monitoring-collectors-gateway: \
                  field conflict",
+            ),
+        ),
+        (
+            "an object that is being deleted",
+            Going(Object("configmap", "clickhouse-operator-config")),
+            Rearm,
+            Failed(
+                "nothing was written, since the API server would not take: ConfigMap clickhouse-platform/clickhouse-operator-config: it is being deleted since ",
             ),
         ),
     ]
@@ -415,6 +425,12 @@ async fn break_it(landscape: &Landscape, fault: &Fault) -> Undo {
             apply_as_somebody(landscape, *name, json!({"data": data})).await;
             Undo::Nothing
         }
+        Fault::Going(name) => {
+            hold(landscape, *name, json!(["example.com/held"])).await;
+            let Object(kind, object) = *name;
+            kubectl(landscape, &["delete", kind, object, "-n", name.namespace(), "--wait=false"]).await;
+            Undo::Nothing
+        }
         Fault::Flipped(digest) => {
             let kept = registry.read(digest).unwrap();
             let mut bytes = kept.clone();
@@ -443,6 +459,7 @@ async fn break_it(landscape: &Landscape, fault: &Fault) -> Undo {
 async fn mend(landscape: &Landscape, fault: &Fault, undo: Undo) {
     match (fault, undo) {
         (Fault::Taken(name), _) => apply_as_somebody(landscape, *name, json!({})).await,
+        (Fault::Going(name), _) => hold(landscape, *name, json!(null)).await,
         (Fault::RegistryDown, _) => landscape.registry.restart().await.unwrap(),
         (Fault::Missing(name) | Fault::Edited(name, _), Undo::Object(kept)) => make_anew(landscape, *name, &kept).await,
         (Fault::Annotation(name, key, _), Undo::Annotation(kept)) => annotate(landscape, name, key, Some(&kept)).await,
@@ -451,6 +468,11 @@ async fn mend(landscape: &Landscape, fault: &Fault, undo: Undo) {
         }
         (_, _) => {}
     }
+}
+
+async fn hold(landscape: &Landscape, name: Object, finalizers: Value) {
+    let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+    kubectl(landscape, &["patch", name.0, name.1, "-n", name.namespace(), "--type=merge", "-p", &patch]).await;
 }
 
 /// What another tool applies with force, and gives up where it applies less.

@@ -65,13 +65,15 @@ impl Place {
             (Some(file), _, _) => Source::File(file.to_owned()),
             (None, None, None) => Source::Staged(self.output_dir.clone()),
             // The variable gives an address and does not decide whether the local API is asked.
-            (None, endpoint, namespace) => Source::LocalApi {
-                endpoint: endpoint
-                    .map(str::to_owned)
-                    .or_else(|| std::env::var("CLCTL_ENDPOINT").ok())
-                    .unwrap_or_else(|| DEFAULT_ENDPOINT.into()),
+            (None, given, namespace) => Source::LocalApi {
+                endpoint: endpoint_or_default(given),
                 namespace: namespace.as_ref().map_or_else(|| DEFAULT_CONNECTOR_NAMESPACE.to_owned(), ToString::to_string),
             },
         }
     }
+}
+
+/// Address of the local API: the flag, else the variable, else where it listens unless told otherwise.
+pub(super) fn endpoint_or_default(given: Option<&str>) -> String {
+    given.map(str::to_owned).or_else(|| std::env::var("CLCTL_ENDPOINT").ok()).unwrap_or_else(|| DEFAULT_ENDPOINT.into())
 }

@@ -2,6 +2,7 @@
 
 mod approve;
 pub(super) mod arguments;
+mod drift;
 mod kinds;
 pub(super) mod pending;
 mod record;

@@ -1,18 +1,19 @@
-//! `clctl platform show`: the staged bundle, the approval that holds, and the former ones.
+//! `clctl platform show`: the staged bundle, the approval that holds, what departs from it, and the former ones.
 
 use std::process::ExitCode;
 
 use agent_api::platform_approval::{PlatformApprovalSpec, former_name, is_for_record};
 use clap::Args;
-use cluster::ClusterError;
 use cluster::connect::ConnectError;
+use cluster::{ClusterError, inventory};
 use serde::Serialize;
 
-use super::arguments::{Person, Place};
-use super::{pending, record};
+use super::arguments::{Person, Place, endpoint_or_default};
+use super::{drift, pending, record};
 use crate::clctl::output::{Output, table};
 use crate::clctl::{age, local_api};
 use crate::error_code::{Code, Coded};
+use crate::local_api::DriftedObject;
 use crate::terminal::{chain, data, escaped, report};
 
 /// Arguments.
@@ -22,7 +23,8 @@ pub(crate) struct Show {
     person: Person,
     #[command(flatten)]
     place: Place,
-    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
+    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999); what
+    /// departs from the approval is asked there in any case.
     #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
     endpoint: Option<String>,
     /// Form of the output (default: a table on a terminal, JSON otherwise); `name` lists approved bundles.
@@ -61,6 +63,9 @@ struct Shown {
     pending: Option<Staged>,
     pending_problem: Option<String>,
     current: Option<Approval>,
+    /// Live workload objects that are not as they were approved; absent where that is not known, then `drift_problem` says why.
+    drift: Option<Vec<DriftedObject>>,
+    drift_problem: Option<String>,
     /// Newest first.
     former: Vec<Approval>,
 }
@@ -112,7 +117,12 @@ impl Show {
             }
             Err(error) => (None, Some(chain(&error))),
         };
-        Ok(Shown { pending, pending_problem, current, former })
+        let uid = inventory::cluster_uid(&client).await?;
+        let (drift, drift_problem) = match drift::read(&endpoint_or_default(self.endpoint.as_deref()), &uid).await {
+            Ok(drift) => (Some(drift), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        Ok(Shown { pending, pending_problem, current, drift, drift_problem, former })
     }
 }
 
@@ -149,7 +159,19 @@ fn text(shown: &Shown, now: jiff::Timestamp) -> String {
         (None, problem) => format!("not known: {}", problem.as_deref().unwrap_or_default().lines().next().unwrap_or_default()),
     };
     let current = shown.current.as_ref().map_or_else(|| "none".to_owned(), |approval| held(approval, now));
-    let mut text = format!("Pending:  {}\nApproval: {}", escaped(&pending, &[]), escaped(&current, &[]));
+    let drift = match (&shown.drift, &shown.drift_problem) {
+        (Some(drift), _) if drift.is_empty() => "none".to_owned(),
+        (Some(drift), _) if drift.len() == 1 => "1 object is not as approved (its values: -o json)".to_owned(),
+        (Some(drift), _) => format!("{} objects are not as approved (their values: -o json)", drift.len()),
+        (None, problem) => format!("not known: {}", problem.as_deref().unwrap_or_default().lines().next().unwrap_or_default()),
+    };
+    let lines = [("Pending: ", pending), ("Approval:", current), ("Drift:   ", drift)];
+    let mut text = lines.map(|(name, value)| format!("{name} {}", escaped(&value, &[]))).join("\n");
+    let drifted = shown.drift.as_deref().map(drift::rows).unwrap_or_default();
+    if !drifted.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&table(&["NOT AS APPROVED", "FIELD"], drifted));
+    }
     if !shown.former.is_empty() {
         let rows = shown.former.iter().map(|former| {
             vec![
@@ -183,6 +205,7 @@ fn held(approval: &Approval, now: jiff::Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_table_tells_what_holds() {
@@ -203,13 +226,35 @@ mod tests {
             pending: None,
             pending_problem: Some("no answer\nopen a port-forward".into()),
             current: Some(given("2026-11-30T11:00:00Z", true)),
+            drift: None,
+            drift_problem: Some("nobody answers\nthere".into()),
             former: vec![given("2026-11-30T09:30:00Z", false)],
         };
         let expected = "Pending:  not known: no answer\n\
-            Approval: aa by jo\\u{202e} at 2026-11-30T09:00:00Z, until 2026-11-30T11:00:00Z (for 60m more), 12 workload objects\n\n \
+            Approval: aa by jo\\u{202e} at 2026-11-30T09:00:00Z, until 2026-11-30T11:00:00Z (for 60m more), 12 workload objects\n\
+            Drift:    not known: nobody answers\n\n \
             FORMER  APPROVED BY  APPROVED AT           EXPIRES               OBJECTS\n \
             aa      jo\\u{202e}   2026-11-30T09:00:00Z  2026-11-30T09:30:00Z  12";
         assert_eq!(text(&shown, now), expected);
+        let drifted = |objects: Vec<DriftedObject>| {
+            let shown = Shown {
+                drift: Some(objects),
+                drift_problem: None,
+                former: Vec::new(),
+                pending: None,
+                pending_problem: None,
+                current: None,
+            };
+            text(&shown, now)
+        };
+        assert!(drifted(Vec::new()).ends_with("\nDrift:    none"));
+        let objects = json!([
+            {"object": "Deployment.apps n/d", "missing": false, "fields": [{"path": "spec.replicas", "approved": 1, "live": 9}]},
+            {"object": "Service n/s", "missing": true, "fields": []},
+        ]);
+        let expected = "\nDrift:    2 objects are not as approved (their values: -o json)\n\n \
+            NOT AS APPROVED      FIELD\n Deployment.apps n/d  spec.replicas\n Service n/s          missing";
+        assert!(drifted(serde_json::from_value(objects).unwrap()).ends_with(expected));
         assert!(held(&given("2026-11-30T09:59:00Z", false), now).contains("(ended 60s ago)"));
         assert!(held(&given("2026-11-30T10:59:00Z", false), now).contains("(no token may write under it)"));
         assert!(held(&approval("2026-11-30T10:59:00Z", false, false), now).contains("(not given: refused, or cut off before its token)"));

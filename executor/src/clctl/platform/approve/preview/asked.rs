@@ -81,7 +81,8 @@ impl Question<'_> {
                 error @ (ClusterError::Conflict { .. }
                 | ClusterError::Invalid { .. }
                 | ClusterError::Forbidden { .. }
-                | ClusterError::NotFound { .. }),
+                | ClusterError::NotFound { .. }
+                | ClusterError::Terminating { .. }),
             ) => {
                 let refused = Some(of_its_namespace(&ObjectKey::of(self.rendered), error));
                 Ok(Answer { refused, ..Answer::new((Action::Refused, Vec::new()), live) })
