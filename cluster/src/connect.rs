@@ -14,6 +14,7 @@ use kube::{Client, Config};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 
+use crate::guard::{ClientCertificate, Guarded};
 use crate::told;
 
 /// Why there is no connection.
@@ -151,6 +152,13 @@ fn fits(pattern: &str, name: &str) -> bool {
 /// # Errors
 /// [`ConnectError::Server`], [`ConnectError::Ca`], [`ConnectError::Client`].
 pub async fn bearer(server: &str, ca_pem: &[u8], token: &Secret) -> Result<Connection, ConnectError> {
+    let mut config = server_config(server, ca_pem)?;
+    config.auth_info.token = Some(token.expose().trim().to_owned().into());
+    Connection::new(config, None)
+}
+
+/// https only, and a CA where one is given.
+fn server_config(server: &str, ca_pem: &[u8]) -> Result<Config, ConnectError> {
     let server = server.trim();
     let address = || ConnectError::Server(server.to_owned());
     let uri: http::Uri = server.parse().map_err(|_not_a_uri| address())?;
@@ -164,7 +172,21 @@ pub async fn bearer(server: &str, ca_pem: &[u8], token: &Secret) -> Result<Conne
             CertificateDer::pem_slice_iter(ca_pem).map(|item| item.map(|certificate| certificate.to_vec())).collect();
         config.root_cert = Some(certificates.ok().filter(|found| !found.is_empty()).ok_or(ConnectError::Ca)?);
     }
-    config.auth_info.token = Some(token.expose().trim().to_owned().into());
+    Ok(config)
+}
+
+/// A guarded kubeconfig's way: its address, its CA, its token or client certificate, and nothing else.
+///
+/// # Errors
+/// [`ConnectError::Server`], [`ConnectError::Ca`], [`ConnectError::Client`].
+pub async fn guarded(kubeconfig: &Guarded) -> Result<Connection, ConnectError> {
+    let Some(ClientCertificate { certificate, key }) = &kubeconfig.certificate else {
+        let none = Secret::new(String::new());
+        return bearer(&kubeconfig.server, &kubeconfig.ca_pem, kubeconfig.token.as_ref().unwrap_or(&none)).await;
+    };
+    let mut config = server_config(&kubeconfig.server, &kubeconfig.ca_pem)?;
+    config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
+    config.auth_info.client_key_data = Some(STANDARD.encode(key.expose()).into());
     Connection::new(config, None)
 }
 

@@ -5,6 +5,9 @@
 use kube::core::Status;
 use serde_json::Value;
 
+/// What the API server says, with a 500, of an applied object that does not fit its schema.
+const UNTYPED: &str = "failed to create typed patch object";
+
 /// Why a request failed, after the retries that its kind allows. `about` names the object, or the request where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClusterError {
@@ -127,6 +130,8 @@ impl ClusterError {
                 fields => Self::Conflict { about, fields },
             },
             400 | 413 | 422 => Self::Invalid { about, message },
+            // So the API server says that an applied object has a field that its schema lacks: no other try will do.
+            500 if status.message.contains(UNTYPED) => Self::Invalid { about, message },
             _ => Self::Other { about, code, message },
         }
     }
@@ -242,6 +247,7 @@ mod tests {
             (409, "AlreadyExists", false),
             (429, "TooManyRequests", true),
             (500, "InternalError", true),
+            (500, UNTYPED, false),
             (503, "ServiceUnavailable", true),
             (504, "Timeout", true),
             (401, "Unauthorized", false),
@@ -249,7 +255,7 @@ mod tests {
             (404, "NotFound", false),
             (422, "Invalid", false),
         ] {
-            let error = ClusterError::of("x", &status(json!({"code": code, "reason": reason, "message": "m"})), false);
+            let error = ClusterError::of("x", &status(json!({"code": code, "reason": reason, "message": reason})), false);
             assert_eq!(error.is_transient(), transient, "{code} {reason}");
         }
     }

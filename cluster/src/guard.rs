@@ -21,6 +21,26 @@ pub struct Guarded {
     pub ca_pem: Vec<u8>,
     /// The user's token; access bundles keep theirs in a file beside.
     pub token: Option<Secret>,
+    /// The user's client certificate, PEM, with its key.
+    pub certificate: Option<ClientCertificate>,
+}
+
+/// A client certificate with its key, both PEM.
+#[derive(Debug)]
+pub struct ClientCertificate {
+    /// The certificate, and its chain.
+    pub certificate: Vec<u8>,
+    /// Its private key.
+    pub key: Secret,
+}
+
+/// By what the user of a guarded kubeconfig may come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Credentials {
+    /// A token, or one that lies elsewhere: access bundles.
+    Token,
+    /// A token or a client certificate, one of the two and in the file: what is handed to the manager and to the operator.
+    TokenOrCertificate,
 }
 
 /// Why a kubeconfig is refused.
@@ -44,14 +64,23 @@ pub enum GuardError {
 
 const TOP: [&str; 7] = ["apiVersion", "kind", "clusters", "users", "contexts", "current-context", "preferences"];
 const CLUSTER: [&str; 2] = ["server", "certificate-authority-data"];
-const USER: [&str; 1] = ["token"];
+const TOKEN: [&str; 1] = ["token"];
+const TOKEN_OR_CERTIFICATE: [&str; 3] = ["token", "client-certificate-data", "client-key-data"];
 const CONTEXT: [&str; 3] = ["cluster", "user", "namespace"];
+
+/// Reads an access bundle's kubeconfig under the guard.
+///
+/// # Errors
+/// [`GuardError`], naming the field.
+pub fn parse(text: &str) -> Result<Guarded, GuardError> {
+    parse_with(text, Credentials::Token)
+}
 
 /// Reads a kubeconfig under the guard.
 ///
 /// # Errors
 /// [`GuardError`], naming the field.
-pub fn parse(text: &str) -> Result<Guarded, GuardError> {
+pub fn parse_with(text: &str, credentials: Credentials) -> Result<Guarded, GuardError> {
     if text.len() > MAX_BYTES {
         return Err(GuardError::TooLarge);
     }
@@ -61,7 +90,11 @@ pub fn parse(text: &str) -> Result<Guarded, GuardError> {
         only(preferences, &[], "preferences")?;
     }
     let clusters = entries(&file, "clusters", "cluster", &CLUSTER)?;
-    let users = entries(&file, "users", "user", &USER)?;
+    let of_users: &[&str] = match credentials {
+        Credentials::Token => &TOKEN,
+        Credentials::TokenOrCertificate => &TOKEN_OR_CERTIFICATE,
+    };
+    let users = entries(&file, "users", "user", of_users)?;
     let contexts = entries(&file, "contexts", "context", &CONTEXT)?;
     for (i, (_, cluster)) in clusters.iter().enumerate() {
         check_server(cluster, &format!("clusters[{i}].cluster.server"))?;
@@ -71,11 +104,35 @@ pub fn parse(text: &str) -> Result<Guarded, GuardError> {
     let cluster = string(context, "cluster").and_then(|name| named(&clusters, name));
     let cluster = cluster.ok_or_else(|| refuse("contexts", "the current one names no cluster of the file"))?;
     let user = string(context, "user").and_then(|name| named(&users, name));
-    Ok(Guarded {
-        server: string(cluster, "server").unwrap_or_default().to_owned(),
-        ca_pem: authority(cluster)?,
-        token: user.and_then(|user| string(user, "token")).map(|token| Secret::new(token.to_owned())),
-    })
+    let token = user.and_then(|user| string(user, "token")).map(|token| Secret::new(token.to_owned()));
+    let certificate = user.map(client_certificate).transpose()?.flatten();
+    match (credentials, &token, &certificate) {
+        (Credentials::Token, ..) | (_, Some(_), None) | (_, None, Some(_)) => {}
+        (Credentials::TokenOrCertificate, Some(_), Some(_)) => {
+            return Err(refuse("users", "a token and a certificate: only one is allowed"));
+        }
+        (Credentials::TokenOrCertificate, None, None) => {
+            return Err(refuse("users", "the current one has neither a token nor client-certificate-data and client-key-data"));
+        }
+    }
+    let server = string(cluster, "server").unwrap_or_default().to_owned();
+    Ok(Guarded { server, ca_pem: authority(cluster)?, token, certificate })
+}
+
+fn client_certificate(user: &Value) -> Result<Option<ClientCertificate>, GuardError> {
+    let decoded = |field: &str| {
+        let bytes = string(user, field).map(|data| STANDARD.decode(data.trim())).transpose();
+        bytes.map_err(|_not_base64| refuse(format!("users: {field}"), "is not base64"))
+    };
+    match (decoded("client-certificate-data")?, decoded("client-key-data")?) {
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(missing("users: client-key-data")),
+        (None, Some(_)) => Err(missing("users: client-certificate-data")),
+        (Some(certificate), Some(key)) => {
+            let key = String::from_utf8(key).map_err(|_not_text| refuse("users: client-key-data", "is not PEM"))?;
+            Ok(Some(ClientCertificate { certificate, key: Secret::new(key) }))
+        }
+    }
 }
 
 fn authority(cluster: &Value) -> Result<Vec<u8>, GuardError> {
@@ -192,6 +249,29 @@ mod tests {
         let guarded = parse(&file("server: 'https://10.0.0.1:6443', certificate-authority-data: Y2E=", "token: t")).unwrap();
         assert_eq!((guarded.server.as_str(), guarded.ca_pem.as_slice()), ("https://10.0.0.1:6443", b"ca".as_slice()));
         assert_eq!(guarded.token.unwrap().expose(), "t");
+    }
+
+    #[test]
+    fn a_certificate_is_taken_where_one_may_come_with_it() {
+        let cluster = "server: 'https://h'";
+        let both = "client-certificate-data: Y2VydA==, client-key-data: a2V5";
+        let taken = |user: &str| parse_with(&file(cluster, user), Credentials::TokenOrCertificate).map_err(|error| error.to_string());
+        let certificate = taken(both).unwrap().certificate.unwrap();
+        assert_eq!((certificate.certificate.as_slice(), certificate.key.expose()), (b"cert".as_slice(), "key"));
+        assert_eq!(taken("token: t").unwrap().token.unwrap().expose(), "t");
+        for (user, part) in [
+            ("", "neither a token nor"),
+            ("client-certificate-data: Y2VydA==", "client-key-data: is missing"),
+            ("client-key-data: a2V5", "client-certificate-data: is missing"),
+            ("client-certificate-data: '!', client-key-data: a2V5", "client-certificate-data: is not base64"),
+            (&format!("token: t, {both}"), "only one is allowed"),
+            ("token: t, client-key: /k", "users[0].user.client-key: references to files are not allowed"),
+        ] {
+            let refused = taken(user).err().unwrap_or_default();
+            assert!(refused.contains(part), "{user}: {refused}");
+        }
+        let refused = parse(&file(cluster, both)).unwrap_err().to_string();
+        assert!(refused.contains("users[0].user.client-certificate-data"), "an access bundle has a token: {refused}");
     }
 
     #[test]

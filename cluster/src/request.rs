@@ -44,6 +44,8 @@ const NOT_SERVED: &[u8] = b"404 page not found";
 pub(crate) enum Content {
     Json,
     Apply,
+    /// A JSON merge patch (RFC 7386) that names the version that it changes.
+    Merge,
 }
 
 /// What is asked.
@@ -94,9 +96,10 @@ pub(crate) async fn send(client: &Client, ask: &Ask<'_>) -> Result<Answer, Clust
     }
 }
 
-/// A PUT that names an older version conflicts for ever.
+/// What names an older version, or another object of the name, conflicts for ever.
 fn may_succeed(ask: &Ask<'_>, error: &ClusterError) -> bool {
-    let stale = ask.method == Method::PUT && matches!(error, ClusterError::Other { code: 409, .. });
+    let exact = [Method::PUT, Method::DELETE].contains(&ask.method) || matches!(ask.body, Some((_, Content::Merge)));
+    let stale = exact && matches!(error, ClusterError::Other { code: 409, .. });
     error.is_transient() && !stale
 }
 
@@ -166,6 +169,7 @@ fn build(ask: &Ask<'_>) -> Result<Request<Body>, ClusterError> {
             let media = match content {
                 Content::Json => "application/json",
                 Content::Apply => "application/apply-patch+yaml",
+                Content::Merge => "application/merge-patch+json",
             };
             request = request.header(http::header::CONTENT_TYPE, media);
             serde_json::to_vec(value).map_err(|error| wrong(error.to_string()))?

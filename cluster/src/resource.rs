@@ -10,13 +10,14 @@ use crate::crd::managed_component;
 use crate::error::ClusterError;
 
 /// Kinds that neither a bundle nor a component may hold: those that are only read, and our own. (group, kind, resource, namespaced).
-const OTHERS: [(&str, &str, &str, bool); 6] = [
+const OTHERS: [(&str, &str, &str, bool); 7] = [
     (platform_approval::GROUP, platform_approval::KIND, platform_approval::RESOURCE, true),
     (managed_component::GROUP, managed_component::KIND, managed_component::RESOURCE, true),
     ("", "Pod", "pods", true),
     ("", "Event", "events", true),
     ("discovery.k8s.io", "EndpointSlice", "endpointslices", true),
     ("apps", "ReplicaSet", "replicasets", true),
+    ("coordination.k8s.io", "Lease", "leases", true),
 ];
 
 /// The collection of a kind, in a namespace or, with `None`, of the cluster.
