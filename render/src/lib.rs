@@ -8,6 +8,7 @@ pub mod archive;
 pub mod confine;
 pub mod engine;
 pub mod normalise;
+pub mod pinned;
 pub mod registry_access;
 pub mod registry_check;
 pub mod renderer;

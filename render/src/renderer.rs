@@ -29,7 +29,7 @@ const PULLS_SIDE_BY_SIDE: usize = 4;
 const CRD_ROUNDS: usize = 4;
 
 /// Seeds of the first and second rendering; neighbours differ in every random value.
-const SEEDS: [u64; 2] = [0, 1];
+pub(crate) const SEEDS: [u64; 2] = [0, 1];
 /// How far the second rendering's clock is ahead: another year, month, day, weekday, hour, minute and second.
 const CLOCK_DISTANCE: SignedDuration = SignedDuration::from_secs(4_173 * 86_400 + 7 * 3_600 + 13 * 60 + 17);
 
@@ -406,6 +406,6 @@ fn chart_name(component: &Component) -> String {
 }
 
 /// A time far from the given one; before it where the calendar ends.
-fn far_from(time: Timestamp) -> Timestamp {
+pub(crate) fn far_from(time: Timestamp) -> Timestamp {
     time.checked_add(CLOCK_DISTANCE).or_else(|_| time.checked_sub(CLOCK_DISTANCE)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
