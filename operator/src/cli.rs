@@ -1,11 +1,15 @@
 //! The command line. stdout is data, stderr is talk.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use agent_api::chain::chain;
 use clap::{Parser, Subcommand};
 
 use crate::generate::{self, RbacFile};
+use crate::run::RunError;
+use crate::run_arguments::RunArguments;
 
 /// The Navin Platform Operator: carries out ManagedComponents in a cluster.
 #[derive(Debug, Parser)]
@@ -17,6 +21,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Carry out the ManagedComponents of some namespaces.
+    Run(Box<RunArguments>),
+    /// Confine this process and become the chart engine.
+    #[command(name = render::confine::SUBCOMMAND, hide = true)]
+    EngineSandbox {
+        /// The engine's path and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        engine: Vec<OsString>,
+    },
     /// Print the CustomResourceDefinition of ManagedComponent.
     #[command(hide = true)]
     Crd,
@@ -35,6 +48,8 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let text = match Arguments::parse().command {
+        Command::Run(arguments) => return run(*arguments),
+        Command::EngineSandbox { engine } => return render::confined_main(engine),
         Command::Crd => generate::crd(),
         Command::Rbac { file } => generate::rbac(file),
         Command::Deployment => generate::deployment(),
@@ -43,6 +58,17 @@ pub fn main() -> ExitCode {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Ok(()) | Err(_) => ExitCode::SUCCESS,
+    }
+}
+
+fn run(arguments: RunArguments) -> ExitCode {
+    let ended = arguments.check().map_err(RunError::from).and_then(crate::run::run);
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr().lock(), "navin-operator: {}", chain(&error));
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Component, PathBuf};
 
 use agent_api::name::DnsLabel;
+use cluster::address::{AddressError, ApiAddress};
+use tracing::level_filters::LevelFilter;
 
 /// Folder of local charts.
 pub const CHARTS_DIR: &str = "/charts";
@@ -31,6 +33,27 @@ pub struct RunArguments {
     /// Where /healthz, /readyz and /metrics are served.
     #[arg(long, default_value = LISTEN)]
     listen: SocketAddr,
+    /// Credentials for registries, in the form of docker's config.json; without it none.
+    #[arg(long)]
+    registry_config: Option<PathBuf>,
+    /// Certificate authorities of registries, PEM, beside the system's.
+    #[arg(long)]
+    registry_ca_file: Option<PathBuf>,
+    /// What is logged: off, error, warn, info, debug, trace.
+    #[arg(long, default_value = "info")]
+    log_level: LevelFilter,
+    /// Form of the log on stderr.
+    #[arg(long, value_enum, default_value_t = LogFormat::Json)]
+    log_format: LogFormat,
+}
+
+/// Form of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum LogFormat {
+    /// One JSON object a line.
+    Json,
+    /// Lines for people.
+    Text,
 }
 
 /// How the API server is reached.
@@ -42,8 +65,8 @@ pub enum Access {
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// `https://host[:port][/path]`.
-        api_server: String,
+        /// Where it must lead.
+        api_server: ApiAddress,
     },
 }
 
@@ -60,6 +83,14 @@ pub struct Options {
     pub lease_namespace: DnsLabel,
     /// Health and metrics.
     pub listen: SocketAddr,
+    /// Credentials for registries.
+    pub registry_config: Option<PathBuf>,
+    /// Authorities of registries.
+    pub registry_ca_file: Option<PathBuf>,
+    /// Level of the log.
+    pub log_level: LevelFilter,
+    /// Form of the log.
+    pub log_format: LogFormat,
 }
 
 /// Why flags are refused.
@@ -75,8 +106,8 @@ pub enum OptionsError {
     #[error("--charts-dir: `{}` is not an absolute path without `..`", .0.display())]
     ChartsDir(PathBuf),
     /// No https address.
-    #[error("--api-server: `{0}` is not of the form https://host[:port][/path]")]
-    ApiServer(String),
+    #[error("--api-server: {0}")]
+    ApiServer(AddressError),
     /// A Lease in a namespace where the operator has no rights.
     #[error("--lease-namespace: `{0}` is not one of --namespaces")]
     LeaseNamespace(DnsLabel),
@@ -96,8 +127,10 @@ impl RunArguments {
             return Err(OptionsError::ChartsDir(self.charts_dir));
         }
         let access = match (self.kubeconfig, self.api_server) {
-            (Some(path), Some(api_server)) if is_https(&api_server) => Access::Kubeconfig { path, api_server },
-            (Some(_), Some(api_server)) => return Err(OptionsError::ApiServer(api_server)),
+            (Some(path), Some(api_server)) => match api_server.parse() {
+                Ok(api_server) => Access::Kubeconfig { path, api_server },
+                Err(error) => return Err(OptionsError::ApiServer(error)),
+            },
             // The command line has refused one without the other.
             (None, _) | (_, None) => Access::InCluster,
         };
@@ -105,15 +138,18 @@ impl RunArguments {
         if !self.namespaces.contains(&lease_namespace) {
             return Err(OptionsError::LeaseNamespace(lease_namespace));
         }
-        Ok(Options { namespaces: self.namespaces, charts_dir: self.charts_dir, access, lease_namespace, listen: self.listen })
+        Ok(Options {
+            namespaces: self.namespaces,
+            charts_dir: self.charts_dir,
+            access,
+            lease_namespace,
+            listen: self.listen,
+            registry_config: self.registry_config,
+            registry_ca_file: self.registry_ca_file,
+            log_level: self.log_level,
+            log_format: self.log_format,
+        })
     }
-}
-
-/// An https address with a host, without user, query or fragment.
-fn is_https(address: &str) -> bool {
-    let Some(rest) = address.strip_prefix("https://") else { return false };
-    let host = rest.split('/').next().unwrap_or_default();
-    !host.is_empty() && !host.starts_with(':') && !rest.contains(['@', '?', '#', ' '])
 }
 
 #[cfg(test)]
@@ -145,7 +181,7 @@ mod tests {
     #[test]
     fn outside_a_cluster_file_and_address_go_together() {
         let options = parsed("--namespaces a --kubeconfig /k --api-server https://api.k8s.banque.example:6443").unwrap();
-        let api_server = "https://api.k8s.banque.example:6443".to_owned();
+        let api_server = "https://API.k8s.banque.example:6443/".parse().unwrap();
         assert_eq!(options.access, Access::Kubeconfig { path: "/k".into(), api_server });
     }
 

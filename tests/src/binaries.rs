@@ -13,6 +13,8 @@ pub struct Binaries {
     pub clicklink: PathBuf,
     /// The manager and its client.
     pub navin_manager: PathBuf,
+    /// The operator.
+    pub navin_operator: PathBuf,
 }
 
 impl Binaries {
@@ -36,7 +38,7 @@ impl Binaries {
 #[must_use]
 pub fn binaries() -> Binaries {
     let find = |name| beside_executable(name).unwrap_or_else(|error| panic!("{error:#}"));
-    Binaries { clicklink: find("clicklink"), navin_manager: find("navin-manager") }
+    Binaries { clicklink: find("clicklink"), navin_manager: find("navin-manager"), navin_operator: find("navin-operator") }
 }
 
 /// The chart engine, as it lies beside the product's binaries.

@@ -17,6 +17,7 @@ mod encode;
 mod eventually;
 mod folder;
 pub mod landscape;
+pub mod operated;
 mod pki;
 mod port;
 mod process;

@@ -37,7 +37,7 @@ pub enum Write {
     Nothing,
     /// A server-side apply that forces nothing.
     Apply {
-        /// A count that another manager owns and that is set first, by a plain patch: an autoscaler's, which would be a conflict for ever. No
+        /// A count that another manager, or an earlier patch of ours, owns and that is set first, by a plain patch: an autoscaler's, which would be a conflict for ever. No
         /// other field is taken from anybody.
         take_replicas: Option<u32>,
     },
@@ -85,7 +85,8 @@ pub fn owner(live: &Value) -> Option<&str> {
 fn take_replicas(desired: &Value, live: &Value) -> Option<u32> {
     let wanted = Workload::of(desired)?.replicas()?;
     let live = Workload::of(live)?;
-    (live.replicas() != Some(wanted) && !live.owns_replicas()).then_some(wanted)
+    let conflict = live.others_own_replicas() || !live.owns_replicas();
+    (live.replicas() != Some(wanted) && conflict).then_some(wanted)
 }
 
 /// The operator's own record of fields in a live object.
@@ -129,6 +130,7 @@ mod tests {
         defaulted["status"] = json!({"replicas": 2});
         let edited = live(deployment(json!(2), "i:2"), &[], FIELD_MANAGER);
         let scaled = live(deployment(json!(8), "i:1"), &["image"], "kube-controller-manager");
+        let patched = live(deployment(json!(0), "i:1"), &["image", "replicas"], FIELD_MANAGER);
         for (name, desired, live, written, expected) in [
             ("it is not there", &desired, None, None, apply(None)),
             ("it is as it was written", &desired, Some(&answer), Some(&written), Ok(Write::Nothing)),
@@ -138,6 +140,7 @@ mod tests {
             ("somebody edited a field", &desired, Some(&edited), Some(&written), apply(None)),
             ("an autoscaler's count is to be ours", &desired, Some(&scaled), Some(&written), apply(Some(2))),
             ("arrêt of what an autoscaler holds", &deployment(json!(0), "i:1"), Some(&scaled), Some(&written), apply(Some(0))),
+            ("démarrage after a patch of ours", &deployment(json!(3), "i:1"), Some(&patched), Some(&written), apply(Some(3))),
             ("the count stays the autoscaler's", &deployment(json!(null), "i:1"), Some(&scaled), Some(&written), apply(None)),
         ] {
             assert_eq!(diff("redis", desired, live, written), expected, "{name}");

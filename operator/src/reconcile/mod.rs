@@ -1,10 +1,11 @@
 //! The reconcile steps, one a file; each decides and none does.
 //!
 //! fetch → [`validate`] → render → [`normalise`] → [`guard`] → [`transform`] → [`diff`] → apply → [`prune`] → [`observe`] → [`status`], and beside
-//! them what holds an operation back: [`maintenance`], [`restart`]. [`plan`] is all of it in order. Time and what is live come in
+//! them what holds an operation back: [`maintenance`], [`restart`]. [`plan`] is all of it in order, [`record`] what has to be on record before anything of it is done. Time and what is live come in
 //! as arguments.
 
 pub mod diff;
+pub mod failure;
 pub mod guard;
 pub mod maintenance;
 pub mod normalise;
@@ -13,6 +14,7 @@ pub mod operation;
 pub mod plan;
 pub mod prune;
 pub mod reason;
+pub mod record;
 pub mod restart;
 pub mod secret_names;
 pub mod status;

@@ -27,6 +27,9 @@ use super::transform::{Inputs, autoscaler, transform};
 use super::validate::validate;
 use super::workload::live_workloads;
 
+/// Most objects of a component: its inventory has to fit into its status with room to spare.
+pub const MAX_OBJECTS: usize = 2_000;
+
 /// A resource, as it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Component<'a> {
@@ -67,7 +70,9 @@ pub struct Stopped {
 }
 
 impl Stopped {
-    fn new(reason: Reason, message: impl ToString) -> Self {
+    /// A stop that says nothing of security.
+    #[must_use]
+    pub fn new(reason: Reason, message: impl ToString) -> Self {
         Self { reason, message: message.to_string(), security: Security::NotRendered }
     }
 
@@ -153,11 +158,16 @@ pub fn plan(
     }
     match applied(component, cluster, &asked, rendered) {
         Ok(plan) => plan,
-        Err(stopped) => {
-            let Stopped { reason, message, security } = stopped;
-            unchanged(component, &recorded, Outcome::Failed { reason, message }, security)
-        }
+        Err(stopped) => refused(component, stopped),
     }
+}
+
+/// A pass that ends before the first write: everything stays as it is recorded.
+#[must_use]
+pub fn refused(component: &Component<'_>, stopped: Stopped) -> Plan {
+    let recorded: Vec<ObjectKey> = component.status.inventory.iter().map(InventoryItem::key).collect();
+    let Stopped { reason, message, security } = stopped;
+    unchanged(component, &recorded, Outcome::Failed { reason, message }, security)
 }
 
 fn applied(
@@ -170,6 +180,10 @@ fn applied(
     let normalised = normalise(name, namespace, rendered(values(name, spec)?)?);
     let left_out = normalised.left_out.iter().map(|hook| format!("{} ({})", hook.object, hook.events.join(", "))).collect();
     let allowed = guard(normalised.objects, namespace).map_err(|refusals| Stopped::insecure(Reason::ForbiddenObject, refusals))?;
+    if allowed.objects().len() > MAX_OBJECTS {
+        let message = format!("the chart renders {} objects; at most {MAX_OBJECTS} are allowed", allowed.objects().len());
+        return Err(Stopped::new(Reason::TooManyObjects, message));
+    }
     let security = match allowed.plain_secrets() {
         [] => Security::Clean,
         places => Security::Found { reason: Reason::SecretInPlainText, message: places.join("; ") },
@@ -313,6 +327,22 @@ fn unchanged(component: &Component<'_>, recorded: &[ObjectKey], outcome: Outcome
 impl Plan {
     fn with(self, steps: Steps) -> Self {
         Self { steps, ..self }
+    }
+
+    /// What is taken up where everything is written.
+    #[must_use]
+    pub fn taken_up(&self) -> Option<&TakenUp> {
+        self.taken_up.as_ref()
+    }
+
+    /// Counts to keep over a stop.
+    #[must_use]
+    pub fn kept(&self) -> &[KeptReplicas] {
+        &self.kept
+    }
+
+    pub(super) fn remembering(self, taken_up: Option<TakenUp>, kept: Vec<KeptReplicas>) -> Self {
+        Self { taken_up, kept, ..self }
     }
 
     /// The status after the pass, from what is live then. `version` is that of the chart that is applied.

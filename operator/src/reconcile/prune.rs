@@ -5,14 +5,18 @@
 //! stay, and are named.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use agent_api::object::ObjectKey;
 use cluster::crd::component_kind::ComponentKind;
 use cluster::crd::managed_component::InventoryItem;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Live;
 use super::diff::owner;
+use super::observe::Outcome;
+use super::reason::Reason;
 
 /// Helm's annotation of objects that an update spares.
 pub const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
@@ -107,6 +111,32 @@ pub fn claims_of_sets(inventory: &[InventoryItem], live: &Live) -> Vec<ObjectKey
     claims.filter(is_of_a_set).cloned().collect()
 }
 
+/// So long an object that is being deleted may take before whoever holds it is named.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
+
+/// What holds a deletion up: objects that have been going for too long, with their finalizers. Else how long until that may be so.
+#[must_use]
+pub fn held(fates: &[(ObjectKey, Fate)], live: &Live, now: Timestamp) -> (Option<Outcome>, Option<Duration>) {
+    let going = |key: &ObjectKey| {
+        let object = live.get(key)?;
+        let since: Timestamp = object.pointer("/metadata/deletionTimestamp")?.as_str()?.parse().ok()?;
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+        Some((since, finalizers.join(", ")))
+    };
+    let going: Vec<_> = fates.iter().filter_map(|(key, _)| going(key).map(|(since, by)| (key, since, by))).collect();
+    let late: Vec<String> = going
+        .iter()
+        .filter(|(_, since, _)| now.duration_since(*since) >= PATIENCE)
+        .map(|(key, since, by)| format!("{key} has been going since {since}, held by {by}"))
+        .collect();
+    if !late.is_empty() {
+        return (Some(Outcome::Blocked { reason: Reason::HeldByFinalizer, message: late.join("; ") }), None);
+    }
+    let first = going.iter().map(|(_, since, _)| *since).min();
+    (None, first.map(|since| Duration::try_from(PATIENCE - now.duration_since(since)).unwrap_or_default() + Duration::from_secs(1)))
+}
+
 /// The opposite of the order in which kinds are applied.
 fn in_order_of_removal(fates: impl Iterator<Item = (ObjectKey, Fate)>) -> Vec<(ObjectKey, Fate)> {
     let mut fates: Vec<_> = fates.collect();
@@ -193,5 +223,20 @@ mod tests {
         assert_eq!(found, ["data-redis-0", "data-redis-11"]);
         let kept: Vec<String> = kept_until_deletion(&inventory, &live).into_iter().map(|key| key.name).collect();
         assert_eq!(kept, ["chart-claim"]);
+    }
+
+    #[test]
+    fn what_holds_a_deletion_is_named_after_a_minute() {
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "here",
+            "deletionTimestamp": "1970-01-01T00:01:00Z", "finalizers": ["acme.io/hold"]}});
+        let fates = [(ObjectKey::of(&object), Fate::Delete)];
+        let at = |object: &Value, second: i64| held(&fates, &live([object.clone()]), Timestamp::from_second(second).unwrap());
+        assert_eq!(at(&object, 70), (None, Some(Duration::from_secs(51))));
+        let (outcome, look) = at(&object, 120);
+        let Some(Outcome::Blocked { reason: Reason::HeldByFinalizer, message }) = outcome else { panic!("{outcome:?}") };
+        assert_eq!((message.as_str(), look), ("ConfigMap here/a has been going since 1970-01-01T00:01:00Z, held by acme.io/hold", None));
+        object["metadata"].as_object_mut().unwrap().remove("deletionTimestamp");
+        assert_eq!(at(&object, 120), (None, None), "not asked to go yet");
+        assert_eq!(held(&fates, &Live::new(), Timestamp::from_second(120).unwrap()), (None, None));
     }
 }

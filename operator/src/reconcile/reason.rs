@@ -23,6 +23,34 @@ pub enum Reason {
     ValuePath,
     /// A rollout gave up.
     RolloutFailed,
+    /// A referenced Secret, or its key, is not there.
+    SecretNotFound,
+    /// The chart cannot be had: its registry, or the charts folder.
+    ChartUnavailable,
+    /// The chart's archive breaks a bound.
+    ChartRefused,
+    /// The chart is of another version than the spec says.
+    VersionMismatch,
+    /// The chart cannot be rendered.
+    RenderFailed,
+    /// Two renderings of the chart differ.
+    RendersDifferently,
+    /// The chart renders more objects than a component may have.
+    TooManyObjects,
+    /// A field cannot be changed on the live object.
+    ImmutableField,
+    /// Another manager owns a field with another value.
+    FieldConflict,
+    /// The API server, or admission, refuses an object.
+    ObjectRefused,
+    /// The operator may not do it.
+    Forbidden,
+    /// An admission webhook that must answer does not.
+    WebhookFailed,
+    /// The API server does not answer.
+    ApiUnavailable,
+    /// Something else holds an object that is being deleted.
+    HeldByFinalizer,
     /// Maintenance.
     Maintenance,
     /// Fewer pods are available than the budget asks for.
@@ -62,6 +90,20 @@ impl Reason {
             Self::OwnedByAnother => "OwnedByAnother",
             Self::ValuePath => "ValuePath",
             Self::RolloutFailed => "RolloutFailed",
+            Self::SecretNotFound => "SecretNotFound",
+            Self::ChartUnavailable => "ChartUnavailable",
+            Self::ChartRefused => "ChartRefused",
+            Self::VersionMismatch => "VersionMismatch",
+            Self::RenderFailed => "RenderFailed",
+            Self::RendersDifferently => "RendersDifferently",
+            Self::TooManyObjects => "TooManyObjects",
+            Self::ImmutableField => "ImmutableField",
+            Self::FieldConflict => "FieldConflict",
+            Self::ObjectRefused => "ObjectRefused",
+            Self::Forbidden => "Forbidden",
+            Self::WebhookFailed => "WebhookFailed",
+            Self::ApiUnavailable => "ApiUnavailable",
+            Self::HeldByFinalizer => "HeldByFinalizer",
             Self::Maintenance => "Maintenance",
             Self::DisruptionBudgetExhausted => "DisruptionBudgetExhausted",
             Self::OnDelete => "OnDelete",

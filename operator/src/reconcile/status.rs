@@ -1,10 +1,11 @@
 //! The status of a resource, put together from what the steps found. Written by `update`, and only where it says something else than before.
 
-use agent_api::heartbeat::{Health, OperationState, SecurityState};
+use agent_api::heartbeat::{Health, OperationState, SecurityState, State};
 use cluster::crd::managed_component::{Condition, InventoryItem, KeptReplicas, ManagedComponentStatus, TakenUp};
 use jiff::Timestamp;
 
 use super::observe::{Dimensions, Told};
+use super::reason::Reason;
 
 /// Condition: `converged`.
 pub const CONVERGED: &str = "Converged";
@@ -14,6 +15,9 @@ pub const HEALTHY: &str = "Healthy";
 pub const OPERATION: &str = "OperationSucceeded";
 /// Condition: security.
 pub const COMPLIANT: &str = "Compliant";
+
+/// All, in the order in which they are written.
+const CONDITIONS: [&str; 4] = [CONVERGED, HEALTHY, OPERATION, COMPLIANT];
 
 /// Longest message of a condition, in characters.
 const LONGEST: usize = 4_000;
@@ -87,6 +91,34 @@ pub fn status(before: &ManagedComponentStatus, found: Found, now: Timestamp) -> 
         taken_up: found.taken_up,
         inventory: found.inventory,
         kept_replicas: found.kept,
+    }
+}
+
+/// A status before the writes of a new generation: nobody has seen yet what they do.
+#[must_use]
+pub fn pending(status: ManagedComponentStatus, generation: i64, now: Timestamp) -> ManagedComponentStatus {
+    let mut conditions = status.conditions;
+    for (kind, is) in [(CONVERGED, "False"), (OPERATION, "Unknown")] {
+        let former = conditions.iter().position(|condition| condition.kind == kind).map(|at| conditions.remove(at));
+        let since = former.filter(|former| former.status == is).map_or(now, |former| former.last_transition_time);
+        conditions.push(Condition {
+            kind: kind.to_owned(),
+            status: is.to_owned(),
+            observed_generation: Some(generation),
+            last_transition_time: since,
+            reason: Reason::Progressing.as_str().to_owned(),
+            message: "objects are being written".to_owned(),
+        });
+    }
+    conditions.sort_by_key(|condition| CONDITIONS.iter().position(|kind| *kind == condition.kind));
+    ManagedComponentStatus {
+        state: status.state.or(Some(State::Installing)),
+        health: status.health.or(Some(Health::Unknown)),
+        operation_state: Some(OperationState::Running),
+        security_state: status.security_state.or(Some(SecurityState::Unknown)),
+        converged: false,
+        conditions,
+        ..status
     }
 }
 

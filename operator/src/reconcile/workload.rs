@@ -50,12 +50,21 @@ impl<'a> Workload<'a> {
         generation("/status/observedGeneration") >= generation("/metadata/generation") && self.has_status()
     }
 
-    /// Whether the operator owns `spec.replicas`, so that leaving it out of an apply would remove it.
+    /// Whether the operator owns `spec.replicas` by its applies, so that leaving it out of one would remove it.
     #[must_use]
     pub fn owns_replicas(&self) -> bool {
+        self.owners_of_replicas().any(is_ours)
+    }
+
+    /// Whether anybody else owns `spec.replicas`, be it the operator by a patch: another count would be a conflict.
+    #[must_use]
+    pub fn others_own_replicas(&self) -> bool {
+        self.owners_of_replicas().any(|entry| !is_ours(entry))
+    }
+
+    fn owners_of_replicas(&self) -> impl Iterator<Item = &'a Value> {
         let entries = self.object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
-        let ours = |entry: &&Value| entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply";
-        entries.filter(ours).any(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some())
+        entries.filter(|entry| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some())
     }
 
     /// Whether a label selector fits its pods.
@@ -100,6 +109,11 @@ impl<'a> Workload<'a> {
     fn number(&self, pointer: &str) -> Option<u32> {
         self.object.pointer(pointer).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok())
     }
+}
+
+/// Whether an entry of `managedFields` is of the operator's applies.
+fn is_ours(entry: &Value) -> bool {
+    entry["manager"] == FIELD_MANAGER && entry["operation"] == "Apply"
 }
 
 /// Whether an object is one.

@@ -1,50 +1,15 @@
 //! `ManagedComponent` at a real API server: its rules, its defaults, and what a person sees of it.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::time::Duration;
-
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use serde_json::{Value, json};
-use system_tests::{ControlPlane, eventually};
+use system_tests::ControlPlane;
+use system_tests::operated::{MANAGED, Stage};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const NAMESPACE: &str = "navin-platform";
+/// A namespace that no operator manages.
+const NAMESPACE: &str = "default";
 const DIGEST: &str = "sha256:0920e45a4d371a6a9096c0019afea688e3aecbd1167182f5dacfe86b37605449";
-
-/// A file of `operator/config/`, as it is committed.
-fn config(name: &str) -> String {
-    std::fs::read_to_string(format!("{}/../operator/config/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-}
-
-/// A control plane on which the administrator has installed what `operator/config/` holds.
-async fn installed() -> ControlPlane {
-    let cp = ControlPlane::own().await;
-    cp.kubectl(&["create", "namespace", NAMESPACE]).await.unwrap().ok().unwrap();
-    for name in [
-        "crd/platform.navin.ai_managedcomponents.yaml",
-        "manager/manager.yaml",
-        "rbac/role.yaml",
-        "rbac/role_binding.yaml",
-        "rbac/manager_access.yaml",
-    ] {
-        let applied = cp.apply(&config(name)).await.unwrap();
-        assert_eq!(applied.stderr, "", "{name}");
-    }
-    eventually("the definition", PATIENCE, || async {
-        let definition = cp.kubectl(&["get", "crd", "managedcomponents.platform.navin.ai", "-o", "json"]).await?.ok()?;
-        let definition: Value = serde_json::from_str(&definition.stdout)?;
-        let conditions = definition["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let is = |kind: &str| conditions.iter().any(|condition| condition["type"] == kind && condition["status"] == "True");
-        anyhow::ensure!(!is("NonStructuralSchema"), "{conditions:?}");
-        anyhow::ensure!(is("Established"), "{conditions:?}");
-        Ok(())
-    })
-    .await;
-    cp
-}
 
 fn component(name: &str, spec: &Value) -> Value {
     let mut whole = json!({"service": "redis", "source": {"local": "redis"}});
@@ -69,12 +34,13 @@ async fn taken(client: &Client, object: &Value) -> Result<(), String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_knows_the_rules_and_a_person_sees_the_dimensions() {
-    let cp = installed().await;
+    let stage = Stage::shared().await;
+    let cp = &stage.control_plane;
     let client = cp.client().await.unwrap();
     what_is_right_is_taken(&client).await;
     what_is_wrong_is_refused_by_its_place(&client).await;
-    defaults_are_filled_in_and_null_is_absent(&cp).await;
-    a_person_sees_the_columns(&cp).await;
+    defaults_are_filled_in_and_null_is_absent(cp).await;
+    a_person_sees_the_columns(cp).await;
     rights_are_what_the_table_says(&client).await;
 }
 
@@ -186,35 +152,35 @@ async fn rights_are_what_the_table_says(client: &Client) {
     let reviews = Api::<SubjectAccessReview>::all(client.clone());
     let operator = "system:serviceaccount:navin-system:navin-operator";
     for (who, verb, resource, namespace, expected) in [
-        (operator, "patch", "managedcomponents.platform.navin.ai", NAMESPACE, "yes"),
-        (operator, "create", "managedcomponents.platform.navin.ai", NAMESPACE, "no"),
-        (operator, "delete", "managedcomponents.platform.navin.ai", NAMESPACE, "no"),
-        (operator, "update", "managedcomponents.platform.navin.ai/status", NAMESPACE, "yes"),
-        (operator, "patch", "managedcomponents.platform.navin.ai/status", NAMESPACE, "no"),
-        (operator, "update", "managedcomponents.platform.navin.ai/finalizers", NAMESPACE, "yes"),
-        (operator, "delete", "deployments.apps", NAMESPACE, "yes"),
+        (operator, "patch", "managedcomponents.platform.navin.ai", MANAGED, "yes"),
+        (operator, "create", "managedcomponents.platform.navin.ai", MANAGED, "no"),
+        (operator, "delete", "managedcomponents.platform.navin.ai", MANAGED, "no"),
+        (operator, "update", "managedcomponents.platform.navin.ai/status", MANAGED, "yes"),
+        (operator, "patch", "managedcomponents.platform.navin.ai/status", MANAGED, "no"),
+        (operator, "update", "managedcomponents.platform.navin.ai/finalizers", MANAGED, "yes"),
+        (operator, "delete", "deployments.apps", MANAGED, "yes"),
         (operator, "delete", "statefulsets.apps", "default", "no"),
-        (operator, "patch", "scaledobjects.keda.sh", NAMESPACE, "yes"),
-        (operator, "create", "horizontalpodautoscalers.autoscaling", NAMESPACE, "yes"),
-        (operator, "get", "secrets", NAMESPACE, "yes"),
-        (operator, "list", "secrets", NAMESPACE, "no"),
-        (operator, "watch", "secrets", NAMESPACE, "no"),
+        (operator, "patch", "scaledobjects.keda.sh", MANAGED, "yes"),
+        (operator, "create", "horizontalpodautoscalers.autoscaling", MANAGED, "yes"),
+        (operator, "get", "secrets", MANAGED, "yes"),
+        (operator, "list", "secrets", MANAGED, "no"),
+        (operator, "watch", "secrets", MANAGED, "no"),
         (operator, "get", "secrets", "kube-system", "no"),
-        (operator, "update", "leases.coordination.k8s.io", NAMESPACE, "yes"),
-        (operator, "patch", "leases.coordination.k8s.io", NAMESPACE, "no"),
-        (operator, "create", "roles.rbac.authorization.k8s.io", NAMESPACE, "no"),
-        (operator, "get", "pods", NAMESPACE, "no"),
+        (operator, "update", "leases.coordination.k8s.io", MANAGED, "yes"),
+        (operator, "patch", "leases.coordination.k8s.io", MANAGED, "no"),
+        (operator, "create", "roles.rbac.authorization.k8s.io", MANAGED, "no"),
+        (operator, "get", "pods", MANAGED, "no"),
         ("navin-manager", "list", "nodes", "", "yes"),
         ("navin-manager", "patch", "nodes", "", "no"),
         ("navin-manager", "list", "storageclasses.storage.k8s.io", "", "yes"),
         ("navin-manager", "list", "ingressclasses.networking.k8s.io", "", "yes"),
         ("navin-manager", "get", "deployments.apps", "kube-system", "yes"),
-        ("navin-manager", "get", "deployments.apps", NAMESPACE, "no"),
-        ("navin-manager", "create", "managedcomponents.platform.navin.ai", NAMESPACE, "yes"),
+        ("navin-manager", "get", "deployments.apps", MANAGED, "no"),
+        ("navin-manager", "create", "managedcomponents.platform.navin.ai", MANAGED, "yes"),
         ("navin-manager", "create", "managedcomponents.platform.navin.ai", "default", "no"),
-        ("navin-manager", "get", "secrets", NAMESPACE, "no"),
+        ("navin-manager", "get", "secrets", MANAGED, "no"),
         ("navin-manager", "create", "namespaces", "", "no"),
-        ("navin-manager", "create", "pods/eviction", NAMESPACE, "no"),
+        ("navin-manager", "create", "pods/eviction", MANAGED, "no"),
     ] {
         let (resource, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));

@@ -1,0 +1,364 @@
+//! One pass over a component, wiring only: read, plan, put on record, write, look again, tell. What is decided is decided in `reconcile`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agent_api::object::ObjectKey;
+use cluster::ClusterError;
+use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentSpec, ManagedComponentStatus};
+use cluster::exact;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Operator;
+use super::queue::Name;
+use super::rendering::{Kept, Objects};
+use super::secrets::{self, CHECK, Checked};
+use super::write::{self, Writer};
+use crate::health::figures::Step;
+use crate::reconcile::diff::Written;
+use crate::reconcile::observe::Outcome;
+use crate::reconcile::plan::{Cluster, Component, Plan, Steps, Stopped, plan, refused, values};
+use crate::reconcile::{FIELD_MANAGER, Live, failure, prune, record};
+
+/// Pause before a pass that something came in between of.
+const LATE: Duration = Duration::from_millis(100);
+
+/// What is remembered of a component between passes. All of it can be lost: then objects are written once more, which changes nothing.
+#[derive(Default)]
+pub(super) struct Memory {
+    written: BTreeMap<ObjectKey, Written>,
+    rendering: Option<Kept>,
+    secrets: Option<Checked>,
+    /// The newest generation, when it was first seen, and whether it was written for and seen to converge.
+    generation: Option<Seen>,
+    /// Passes that failed since the last that did not.
+    pub(super) failures: u32,
+}
+
+struct Seen {
+    generation: i64,
+    at: Instant,
+    written: bool,
+    converged: bool,
+}
+
+/// When a component is looked at again, where nothing happens before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// When something happens.
+    Event,
+    /// After so long.
+    After(Duration),
+    /// Soon: something came in between.
+    Again,
+    /// Later each time.
+    Retry,
+    /// Never: it is gone, and so is what is remembered of it.
+    Gone,
+}
+
+/// A resource as it is at the API server.
+struct Resource {
+    object: Value,
+    spec: ManagedComponentSpec,
+    generation: i64,
+    deleting: bool,
+}
+
+impl Resource {
+    fn read(object: Value) -> Result<(Self, ManagedComponentStatus), serde_json::Error> {
+        let part = |name: &str| object.get(name).cloned().unwrap_or_else(|| json!({}));
+        let spec = serde_json::from_value(part("spec"))?;
+        let status = serde_json::from_value(part("status"))?;
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
+        let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
+        Ok((Self { object, spec, generation, deleting }, status))
+    }
+
+    fn component<'a>(&'a self, name: &'a Name, status: &'a ManagedComponentStatus) -> Component<'a> {
+        let Self { spec, generation, deleting, .. } = self;
+        Component { name: &name.name, namespace: &name.namespace, generation: *generation, deleting: *deleting, spec, status }
+    }
+
+    fn has_finalizer(&self) -> bool {
+        let finalizers = self.object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == FINALIZER))
+    }
+}
+
+impl Operator {
+    /// Looks at a component once.
+    ///
+    /// # Errors
+    /// The API server does not answer, or answers that something came in between ([`exact::is_late`]).
+    pub(super) async fn pass(&self, name: &Name, memory: &mut Memory) -> Result<Next, ClusterError> {
+        let Some(object) = self.store.component(name) else { return Ok(Next::Gone) };
+        let (mut resource, mut status) = match Resource::read(object) {
+            Ok(read) => read,
+            Err(error) => {
+                // The schema forbids it; a definition that somebody changed may not.
+                tracing::error!(component = %name, "the resource cannot be read: {error}");
+                return Ok(Next::Retry);
+            }
+        };
+        if resource.deleting && !resource.has_finalizer() {
+            return Ok(Next::Gone);
+        }
+        memory.sees(resource.generation);
+        if !resource.has_finalizer() {
+            self.put_finalizer(&mut resource).await?;
+        }
+        let (mut plan, rendered, mut live) = self.planned(name, &resource, &status, memory).await?;
+        let version = rendered.or_else(|| status.version.clone());
+        self.try_out(name, &resource, &status, &mut plan).await?;
+        let now = Timestamp::now();
+        let first = match &plan.steps {
+            // What goes and what stays is told before anything goes.
+            Steps::Remove(_) => Some(plan.status(&resource.component(name, &status), &live, version.clone(), now)),
+            Steps::Nothing | Steps::Raise(_) | Steps::Apply { .. } => record::record(&plan, &resource.component(name, &status), now),
+        };
+        if let Some(first) = first {
+            self.put_status(&mut resource, &mut status, first).await?;
+        }
+        memory.writes(&plan, self);
+        let started = std::time::Instant::now();
+        let writer = Writer { client: &self.client, store: &self.store, queue: &self.queue };
+        let carried_out = writer.carry_out(&plan.steps, &live, &mut memory.written).await;
+        self.figures.took(Step::Apply, started);
+        let mut applied = version;
+        if let Err(error) = carried_out {
+            let Some(stopped) = write::stopped(&error) else { return Err(error) };
+            plan = plan.failed(&resource.component(name, &status), stopped);
+            applied.clone_from(&status.version);
+        }
+        live = self.view(name, &plan.inventory);
+        let held = held(&resource, &plan, &live, now);
+        if let Some(held) = &held.0 {
+            plan.outcome = held.clone();
+        }
+        let told = plan.status(&resource.component(name, &status), &live, applied, now);
+        self.put_status(&mut resource, &mut status, told).await?;
+        memory.told(&status, &plan, self);
+        if resource.deleting && matches!(plan.steps, Steps::Remove(_)) && status.inventory.is_empty() {
+            self.drop_finalizer(&mut resource).await?;
+            return Ok(Next::Gone);
+        }
+        Ok(next(&resource, &plan, held.1))
+    }
+
+    /// The plan, the version of the chart that was rendered for it, and what it was made of.
+    async fn planned(
+        &self,
+        name: &Name,
+        resource: &Resource,
+        status: &ManagedComponentStatus,
+        memory: &mut Memory,
+    ) -> Result<(Plan, Option<String>, Live), ClusterError> {
+        let component = resource.component(name, status);
+        let rendered = self.rendered(&component, name, memory).await?;
+        let version = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok()).map(|(_, version)| version.clone());
+        let keda_served = self.keda_served().await?;
+        let started = std::time::Instant::now();
+        let mut live = self.view(name, &status.inventory);
+        let nothing = || Err(Stopped::new(crate::reconcile::reason::Reason::InvalidSpec, "the chart was not asked for"));
+        loop {
+            let cluster = Cluster { live: &live, keda_served, written: &memory.written };
+            let objects = rendered.as_ref().map_or_else(nothing, |rendered| rendered.clone().map(|(objects, _)| objects));
+            let plan = plan(&component, &cluster, |_| objects);
+            // An object of somebody else's under a name that is wanted is in no view until the name is known.
+            let wanted: Vec<ObjectKey> = match &plan.steps {
+                Steps::Apply { writes, .. } => writes.iter().map(|(object, _)| ObjectKey::of(object)).collect(),
+                Steps::Nothing | Steps::Raise(_) | Steps::Remove(_) => Vec::new(),
+            };
+            let unseen: Vec<(ObjectKey, Value)> = wanted
+                .into_iter()
+                .filter(|key| !live.contains_key(key))
+                .filter_map(|key| self.store.read(&key).map(|object| (key, object)))
+                .collect();
+            if unseen.is_empty() {
+                self.figures.took(Step::Plan, started);
+                return Ok((plan, version, live));
+            }
+            live.extend(unseen);
+        }
+    }
+
+    /// The chart's objects where the plan needs them and the spec is valid; Secrets are looked for first.
+    async fn rendered(
+        &self,
+        component: &Component<'_>,
+        name: &Name,
+        memory: &mut Memory,
+    ) -> Result<Option<Result<Objects, Stopped>>, ClusterError> {
+        if component.deleting || component.spec.maintenance {
+            return Ok(None);
+        }
+        let Ok(values) = values(component.name, component.spec) else { return Ok(None) };
+        if let Err(stopped) = secrets::check(&self.client, component.namespace, &component.spec.secret_refs, &mut memory.secrets).await? {
+            return Ok(Some(Err(stopped)));
+        }
+        let input = (component.generation, component.spec);
+        let objects = self.renderings.objects(name, input, &values, &self.discovery, &mut memory.rendering, &self.figures);
+        objects.await.map(Some)
+    }
+
+    /// A new generation is tried out before its first write, so that what cannot be is refused whole.
+    async fn try_out(
+        &self,
+        name: &Name,
+        resource: &Resource,
+        status: &ManagedComponentStatus,
+        plan: &mut Plan,
+    ) -> Result<(), ClusterError> {
+        let known = status.taken_up.as_ref().is_some_and(|taken_up| taken_up.generation == resource.generation);
+        let Steps::Apply { writes, .. } = &plan.steps else { return Ok(()) };
+        if known {
+            return Ok(());
+        }
+        let started = std::time::Instant::now();
+        let writer = Writer { client: &self.client, store: &self.store, queue: &self.queue };
+        let tried = writer.try_out(writes).await;
+        self.figures.took(Step::DryRun, started);
+        if let Err(stopped) = tried {
+            if write::is_silence(&stopped) {
+                let about = name.to_string();
+                return Err(ClusterError::Unreachable { about, message: stopped.message });
+            }
+            *plan = refused(&resource.component(name, status), stopped);
+        }
+        Ok(())
+    }
+
+    fn view(&self, name: &Name, inventory: &[InventoryItem]) -> Live {
+        self.store.view(name, inventory.iter().map(InventoryItem::key))
+    }
+
+    /// Puts a status where it says something else than before.
+    async fn put_status(
+        &self,
+        resource: &mut Resource,
+        before: &mut ManagedComponentStatus,
+        status: ManagedComponentStatus,
+    ) -> Result<(), ClusterError> {
+        if status == *before {
+            return Ok(());
+        }
+        let started = std::time::Instant::now();
+        let mut object = resource.object.clone();
+        object["status"] = json!(status);
+        let answer = exact::update(&self.client, &object, Some("status"), FIELD_MANAGER).await?;
+        self.figures.took(Step::Status, started);
+        let key = ObjectKey::of(&object);
+        let component = format!("{}/{}", key.namespace, key.name);
+        let [from, to] = [&*before, &status].map(dimensions);
+        tracing::info!(component, generation = resource.generation, from, to, converged = status.converged, "status");
+        self.takes(resource, answer);
+        *before = status;
+        Ok(())
+    }
+
+    async fn put_finalizer(&self, resource: &mut Resource) -> Result<(), ClusterError> {
+        let mut object = resource.object.clone();
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let finalizers = metadata.entry("finalizers").or_insert_with(|| json!([]));
+            if let Some(finalizers) = finalizers.as_array_mut() {
+                finalizers.push(FINALIZER.into());
+            }
+        }
+        let answer = exact::update(&self.client, &object, None, FIELD_MANAGER).await?;
+        self.takes(resource, answer);
+        Ok(())
+    }
+
+    async fn drop_finalizer(&self, resource: &mut Resource) -> Result<(), ClusterError> {
+        let mut object = resource.object.clone();
+        if let Some(finalizers) = object.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut) {
+            finalizers.retain(|finalizer| finalizer != FINALIZER);
+        }
+        match exact::update(&self.client, &object, None, FIELD_MANAGER).await {
+            // The answer is the object as it last was; it is gone, and the watch says so.
+            Ok(_) | Err(ClusterError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What was put is what the next write goes over. Another generation that came in between is news to the queue by its watch.
+    fn takes(&self, resource: &mut Resource, answer: Value) {
+        self.store.put(&answer);
+        resource.object = answer;
+    }
+}
+
+/// For the log.
+fn dimensions(status: &ManagedComponentStatus) -> String {
+    let told = json!([status.state, status.health, status.operation_state, status.security_state]);
+    let words = told.as_array().into_iter().flatten().map(|word| word.as_str().unwrap_or("none").to_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A deletion that something else holds up, and when to look whether it does.
+fn held(resource: &Resource, plan: &Plan, live: &Live, now: Timestamp) -> (Option<Outcome>, Option<Duration>) {
+    match &plan.steps {
+        Steps::Remove(fates) if resource.deleting && !matches!(plan.outcome, Outcome::Failed { .. }) => prune::held(fates, live, now),
+        Steps::Remove(_) | Steps::Nothing | Steps::Raise(_) | Steps::Apply { .. } => (None, None),
+    }
+}
+
+fn next(resource: &Resource, plan: &Plan, look: Option<Duration>) -> Next {
+    if let Outcome::Failed { reason, .. } = &plan.outcome {
+        return if failure::may_pass(*reason, resource.spec.source.local.is_some()) { Next::Retry } else { Next::Event };
+    }
+    if let Some(look) = look {
+        return Next::After(look);
+    }
+    let checks_secrets = !resource.deleting && !resource.spec.maintenance && !resource.spec.secret_refs.is_empty();
+    if checks_secrets { Next::After(CHECK) } else { Next::Event }
+}
+
+impl Memory {
+    fn sees(&mut self, generation: i64) {
+        if self.generation.as_ref().is_none_or(|seen| seen.generation != generation) {
+            self.generation = Some(Seen { generation, at: Instant::now(), written: false, converged: false });
+            self.failures = 0;
+        }
+    }
+
+    fn writes(&mut self, plan: &Plan, operator: &Operator) {
+        let Some(seen) = self.generation.as_mut().filter(|seen| !seen.written && plan.steps != Steps::Nothing) else { return };
+        seen.written = true;
+        operator.figures.reacted(seen.at.elapsed());
+    }
+
+    fn told(&mut self, status: &ManagedComponentStatus, plan: &Plan, operator: &Operator) {
+        let inventory: std::collections::BTreeSet<ObjectKey> = plan.inventory.iter().map(InventoryItem::key).collect();
+        self.written.retain(|key, _| inventory.contains(key));
+        let Some(seen) = self.generation.as_mut().filter(|seen| !seen.converged && status.converged) else { return };
+        seen.converged = true;
+        operator.figures.converged(seen.at.elapsed());
+    }
+}
+
+/// The pause before the next try: doubled from one second to five minutes.
+#[must_use]
+pub(super) fn pause(next: Next, failures: u32) -> Option<Duration> {
+    match next {
+        Next::Event | Next::Gone => None,
+        Next::After(pause) => Some(pause),
+        Next::Again => Some(LATE),
+        Next::Retry => Some(Duration::from_secs(1 << failures.saturating_sub(1).min(9)).min(Duration::from_secs(300))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_five_minutes() {
+        let seconds = |failures: u32| pause(Next::Retry, failures).unwrap().as_secs();
+        assert_eq!([1, 2, 3, 9, 10, 40].map(seconds), [1, 2, 4, 256, 300, 300]);
+        assert_eq!((pause(Next::Event, 3), pause(Next::After(CHECK), 3)), (None, Some(CHECK)));
+    }
+}

@@ -1,0 +1,150 @@
+//! A component's chart, rendered once for each change of its input and kept: fetched and rendered when a spec changes and when the operator
+//! starts, never on a timer, and not when a file or what the cluster serves has changed meanwhile.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use agent_api::chain::chain;
+use agent_api::digest::Sha256;
+use cluster::ClusterError;
+use cluster::crd::managed_component::ManagedComponentSpec;
+use render::engine::{ChartRenderer, EngineError, EngineObject, EngineOutput, Request};
+use render::pinned::{TwiceError, render_twice};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::capabilities::Discovery;
+use super::queue::Name;
+use crate::chart::Charts;
+use crate::health::figures::{Figures, Step};
+use crate::reconcile::plan::Stopped;
+use crate::reconcile::reason::Reason;
+
+/// What a chart became.
+#[derive(Clone, Debug)]
+struct Rendered {
+    /// The engine's answer, which is a fraction of what it reads to.
+    answer: Arc<[u8]>,
+    version: String,
+}
+
+/// A rendering, or why there is none, by its input.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    generation: i64,
+    input: Sha256,
+    result: Result<Rendered, Stopped>,
+}
+
+/// Objects and version of a chart.
+pub type Objects = (Vec<EngineObject>, String);
+
+/// Whatever renders.
+pub struct Renderings {
+    charts: Charts,
+    engine: Arc<dyn ChartRenderer>,
+    children: Semaphore,
+}
+
+impl Renderings {
+    /// Renders charts of these sources, one for each processor at the same time, at least 2 and at most 4.
+    #[must_use]
+    pub fn new(charts: Charts, engine: Arc<dyn ChartRenderer>) -> Self {
+        let children = std::thread::available_parallelism().map_or(2, |processors| processors.get().clamp(2, 4));
+        Self { charts, engine, children: Semaphore::new(children) }
+    }
+
+    /// A component's objects; `kept` is what is known and remembers what becomes known. The outer error is the API server's, which is told nothing.
+    ///
+    /// # Errors
+    /// The API server does not say what it serves.
+    pub async fn objects(
+        &self,
+        name: &Name,
+        (generation, spec): (i64, &ManagedComponentSpec),
+        values: &Map<String, Value>,
+        discovery: &Discovery,
+        kept: &mut Option<Kept>,
+        figures: &Figures,
+    ) -> Result<Result<Objects, Stopped>, ClusterError> {
+        if let Some(Kept { generation: of, result: Ok(rendered), .. }) = kept
+            && *of == generation
+        {
+            return Ok(rendered.read());
+        }
+        let started = Instant::now();
+        let archive = match self.charts.archive(&spec.source).await {
+            Ok(archive) => archive,
+            Err(stopped) => return Ok(Err(stopped)),
+        };
+        figures.took(Step::Fetch, started);
+        let served = discovery.fresh().await?;
+        let input = json!([name.namespace, name.name, archive.digest, spec.version, values, served.digest]);
+        let input = Sha256::of_json(&input);
+        if let Some(known) = kept.as_mut().filter(|known| known.input == input) {
+            known.generation = generation;
+            return Ok(known.result.clone().and_then(|rendered| rendered.read()));
+        }
+        let started = Instant::now();
+        let request = Request {
+            archive: &archive.base64,
+            release: &name.name,
+            namespace: &name.namespace,
+            values,
+            capabilities: &served.capabilities,
+            clock: jiff::Timestamp::UNIX_EPOCH,
+            seed: 0,
+        };
+        let child = self.children.acquire().await;
+        let answered = render_twice(self.engine.as_ref(), &name.name, &request).await;
+        drop(child);
+        figures.took(Step::Render, started);
+        let result = match answered {
+            Ok(answered) => match version_problem(spec, &answered.output) {
+                None => Ok(Rendered { answer: answered.bytes.into(), version: answered.output.chart.version }),
+                Some(problem) => Err(Stopped::new(Reason::VersionMismatch, problem)),
+            },
+            Err(error) if is_of_the_chart(&error) => Err(refused(&error)),
+            // The engine itself, or too little time on a busy machine: not the chart's fault for certain.
+            Err(error) => return Ok(Err(Stopped::new(Reason::ChartUnavailable, chain(&error)))),
+        };
+        *kept = Some(Kept { generation, input, result: result.clone() });
+        Ok(result.and_then(|rendered| rendered.read()))
+    }
+}
+
+impl Rendered {
+    fn read(&self) -> Result<Objects, Stopped> {
+        let output = EngineOutput::read(&self.answer).map_err(|error| Stopped::new(Reason::RenderFailed, error))?;
+        Ok((output.objects, self.version.clone()))
+    }
+}
+
+fn version_problem(spec: &ManagedComponentSpec, output: &EngineOutput) -> Option<String> {
+    let wanted = spec.version.as_ref()?;
+    let found = &output.chart;
+    (*wanted != found.version).then(|| format!("version: the spec says {wanted}, the chart is {} {}", found.name, found.version))
+}
+
+fn is_of_the_chart(error: &TwiceError) -> bool {
+    match error {
+        TwiceError::Differs(_) => true,
+        TwiceError::Engine(error) => match error {
+            EngineError::Chart(_) | EngineError::Output | EngineError::Object { .. } | EngineError::Memory | EngineError::Cpu => true,
+            EngineError::Missing(_)
+            | EngineError::Protocol { .. }
+            | EngineError::Run { .. }
+            | EngineError::Time
+            | EngineError::Ended { .. }
+            | EngineError::Answer(_) => false,
+        },
+    }
+}
+
+fn refused(error: &TwiceError) -> Stopped {
+    let reason = match error {
+        TwiceError::Differs(_) => Reason::RendersDifferently,
+        TwiceError::Engine(_) => Reason::RenderFailed,
+    };
+    Stopped::new(reason, chain(error))
+}

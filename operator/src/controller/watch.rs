@@ -1,0 +1,223 @@
+//! The watches that fill the store: for each managed namespace one on components and one on each kind that a component may have. They relist where
+//! the API server says that a version is too old (410), and begin again, later each time, where it does not answer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_api::name::DnsLabel;
+use agent_api::object::ObjectKey;
+use cluster::Client;
+use cluster::crd::component_kind::{COMPONENT_KINDS, ComponentKind, KEDA};
+use cluster::crd::managed_component::{API_VERSION, GROUP, KIND, RESOURCE, VERSION};
+use futures::StreamExt as _;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::runtime::utils::Backoff;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use super::queue::{Name, Queue};
+use super::store::Store;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Items of a list page.
+const PAGE: u32 = 250;
+
+/// One kind in one namespace.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Scope {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    resource: &'static str,
+    namespace: String,
+}
+
+/// Which lists have been read whole.
+#[derive(Clone)]
+pub struct Synced(watch::Receiver<BTreeSet<String>>);
+
+impl Synced {
+    /// Waits until every list has been read once.
+    pub async fn all(&mut self) {
+        // The sender ends with the watches, and whoever waits with them.
+        let _ = self.0.wait_for(BTreeSet::is_empty).await;
+    }
+
+    /// Lists that have not been read yet, as `resource.group namespace`.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        self.0.borrow().iter().cloned().collect()
+    }
+}
+
+/// Running watches; they end with this value.
+pub struct Watches {
+    tasks: JoinSet<()>,
+    keda_tasks: JoinSet<()>,
+    client: Client,
+    store: Arc<Store>,
+    queue: Arc<Queue>,
+    namespaces: Vec<DnsLabel>,
+    missing: Arc<watch::Sender<BTreeSet<String>>>,
+    keda: bool,
+}
+
+impl Watches {
+    /// Begins to watch; KEDA's kind only where it is served.
+    #[must_use]
+    pub fn start(client: Client, namespaces: &[DnsLabel], store: Arc<Store>, queue: Arc<Queue>, keda: bool) -> Self {
+        let missing = Arc::new(watch::Sender::new(BTreeSet::new()));
+        let namespaces = namespaces.to_vec();
+        let mut watches =
+            Self { tasks: JoinSet::new(), keda_tasks: JoinSet::new(), client, store, queue, namespaces, missing, keda: false };
+        watches.add(GROUP, VERSION, KIND, RESOURCE);
+        for kind in COMPONENT_KINDS.iter().filter(|kind| kind.group != KEDA) {
+            watches.add(kind.group, version_of(kind), kind.kind, kind.resource);
+        }
+        if keda {
+            watches.add_keda();
+        }
+        watches
+    }
+
+    /// Which lists have been read.
+    #[must_use]
+    pub fn synced(&self) -> Synced {
+        Synced(self.missing.subscribe())
+    }
+
+    /// Whether KEDA's kind is watched.
+    #[must_use]
+    pub fn keda(&self) -> bool {
+        self.keda
+    }
+
+    /// Watches KEDA's kind, too.
+    pub fn add_keda(&mut self) {
+        if !std::mem::replace(&mut self.keda, true) {
+            for kind in keda_kinds() {
+                self.add(kind.group, version_of(kind), kind.kind, kind.resource);
+            }
+        }
+    }
+
+    /// KEDA's kind is served no more: with its definition its objects have gone.
+    pub fn remove_keda(&mut self) {
+        self.keda = false;
+        self.keda_tasks = JoinSet::new();
+        for (kind, namespace) in keda_kinds().flat_map(|kind| self.namespaces.iter().map(move |namespace| (kind, namespace))) {
+            let told = format!("{}.{} {namespace}", kind.resource, kind.group);
+            self.missing.send_if_modified(|missing| missing.remove(&told));
+            let gone = self.store.keep_only(kind.group, kind.kind, namespace.as_str(), &BTreeSet::new());
+            gone.into_iter().for_each(|name| self.queue.add(name));
+        }
+    }
+
+    fn add(&mut self, group: &'static str, version: &'static str, kind: &'static str, resource: &'static str) {
+        for namespace in self.namespaces.clone() {
+            let scope = Scope { group, version, kind, resource, namespace: namespace.to_string() };
+            self.missing.send_if_modified(|missing| missing.insert(scope.told()));
+            let task = follow(self.client.clone(), scope, Arc::clone(&self.store), Arc::clone(&self.queue), Arc::clone(&self.missing));
+            if group == KEDA {
+                self.keda_tasks.spawn(task)
+            } else {
+                self.tasks.spawn(task)
+            };
+        }
+    }
+}
+
+fn keda_kinds() -> impl Iterator<Item = &'static ComponentKind> {
+    COMPONENT_KINDS.iter().filter(|kind| kind.group == KEDA)
+}
+
+/// The version in which a kind is watched and deleted.
+#[must_use]
+pub fn version_of(kind: &ComponentKind) -> &'static str {
+    match kind.group {
+        "autoscaling" => "v2",
+        KEDA => "v1alpha1",
+        _ => "v1",
+    }
+}
+
+impl Scope {
+    fn api_version(&self) -> String {
+        match self.group {
+            "" => self.version.to_owned(),
+            GROUP => API_VERSION.to_owned(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    fn told(&self) -> String {
+        let dot = if self.group.is_empty() { "" } else { "." };
+        format!("{}{dot}{} {}", self.resource, self.group, self.namespace)
+    }
+}
+
+async fn follow(client: Client, scope: Scope, store: Arc<Store>, queue: Arc<Queue>, missing: Arc<watch::Sender<BTreeSet<String>>>) {
+    let api_version = scope.api_version();
+    let resource = ApiResource {
+        group: scope.group.to_owned(),
+        version: scope.version.to_owned(),
+        api_version: api_version.clone(),
+        kind: scope.kind.to_owned(),
+        plural: scope.resource.to_owned(),
+    };
+    let api: Api<DynamicObject> = Api::namespaced_with(client, &scope.namespace, &resource);
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = std::pin::pin!(watcher(api, config).backoff(Pauses::default()));
+    let mut listed = BTreeSet::new();
+    let whole = |object: DynamicObject| {
+        let mut object = serde_json::to_value(object).unwrap_or_default();
+        object["apiVersion"] = Value::from(api_version.as_str());
+        object["kind"] = Value::from(scope.kind);
+        object
+    };
+    let enqueue = |names: Vec<Name>| names.into_iter().for_each(|name| queue.add(name));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => listed.clear(),
+            Ok(watcher::Event::InitApply(object)) => {
+                let object = whole(object);
+                listed.insert(ObjectKey::of(&object));
+                enqueue(store.put(&object));
+            }
+            Ok(watcher::Event::InitDone) => {
+                enqueue(store.keep_only(scope.group, scope.kind, &scope.namespace, &listed));
+                listed.clear();
+                missing.send_if_modified(|missing| missing.remove(&scope.told()));
+            }
+            Ok(watcher::Event::Apply(object)) => enqueue(store.put(&whole(object))),
+            Ok(watcher::Event::Delete(object)) => enqueue(store.remove(&whole(object))),
+            Err(error) if missing.borrow().contains(&scope.told()) => warn!(watch = scope.told(), "cannot list yet: {error}"),
+            Err(error) => debug!(watch = scope.told(), "the watch begins again: {error}"),
+        }
+    }
+}
+
+/// Pauses between tries: doubled up to the longest, from the beginning after a good answer.
+#[derive(Default)]
+struct Pauses(u32);
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.0.min(5)).min(LONGEST_PAUSE);
+        self.0 += 1;
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.0 = 0;
+    }
+}

@@ -1,0 +1,14 @@
+//! navin-operator at a real API server with real controllers, as its own ServiceAccount with exactly the generated rights. Tests are named after the
+//! seed's tables.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod composants_et_operations;
+mod dimensions;
+mod protections;
+mod resource;
+
+/// Running, healthy, done.
+const STARTED: &str = "started ok succeeded compliant true";
+/// Nothing runs, as asked.
+const STOPPED: &str = "stopped ok succeeded compliant true";
