@@ -15,7 +15,10 @@ pub fn stopped(error: &ClusterError) -> Stopped {
     let reason = match error {
         ClusterError::Conflict { .. } => Reason::FieldConflict,
         ClusterError::Invalid { message, .. } if IMMUTABLE.iter().any(|words| message.contains(words)) => Reason::ImmutableField,
-        ClusterError::Invalid { .. } | ClusterError::NotFound { .. } | ClusterError::AlreadyExists { .. } => Reason::ObjectRefused,
+        ClusterError::Invalid { .. }
+        | ClusterError::NotFound { .. }
+        | ClusterError::AlreadyExists { .. }
+        | ClusterError::Terminating { .. } => Reason::ObjectRefused,
         ClusterError::Forbidden { .. } => Reason::Forbidden,
         ClusterError::WebhookFailed { .. } => Reason::WebhookFailed,
         ClusterError::Unauthorized { .. } | ClusterError::Unreachable { .. } | ClusterError::Other { .. } => Reason::ApiUnavailable,
