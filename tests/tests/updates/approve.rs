@@ -138,6 +138,21 @@ async fn others_own_fields(landscape: &Landscape, bundle: &str) {
         "ClusterRole.rbac.authorization.k8s.io monitoring-collectors: field conflict: .rules is owned by `somebody`",
     ];
     fails(landscape, &["--bundle", bundle], &expected).await;
+    // The plan is told all the same, each of its lines; and who will scale again is named.
+    let autoscale = ["autoscale", "deployment", "snapshot-controller", "-n", NAMESPACE, "--name=scaler", "--min=1", "--max=3", "--cpu=80%"];
+    cluster.kubectl(&autoscale).await.unwrap().ok().unwrap();
+    let looked = landscape.connector.approve(&["--dry-run", "--show", "all", "--bundle", bundle]).await.unwrap();
+    assert_eq!(looked.code(), Some(1), "{looked:?}");
+    for line in [
+        "  refused    Deployment.apps clickhouse-platform/snapshot-controller",
+        "  refused    ClusterRole.rbac.authorization.k8s.io monitoring-collectors",
+        "  change     PodDisruptionBudget.policy clickhouse-platform/snapshot-controller",
+    ] {
+        assert!(looked.stdout.contains(line), "{line}: {looked:?}");
+    }
+    let hint = "HorizontalPodAutoscaler clickhouse-platform/scaler writes .spec.replicas of Deployment.apps clickhouse-platform/snapshot-controller";
+    assert!(looked.stderr.contains(hint), "{looked:?}");
+    cluster.kubectl(&["delete", "horizontalpodautoscaler", "scaler", "-n", NAMESPACE]).await.unwrap().ok().unwrap();
     scale("--replicas=1").await;
     cluster.kubectl(&["delete", "clusterrole", "monitoring-collectors"]).await.unwrap().ok().unwrap();
     eventually("a settled cluster", SOON, || settled(landscape)).await;

@@ -31,6 +31,7 @@ async fn a_person_reads_what_they_agree_to() {
     others_whose_rights_grow_are_named(&landscape, &first).await;
     who_may_only_look_gets_estimates(&landscape, &second, &reader).await;
     what_a_bundle_lacks_is_left_over(&landscape, &first).await;
+    a_job_that_ran_and_is_gone_changes_nothing(&landscape).await;
     what_no_apply_can_change_is_refused(&landscape, &first).await;
 }
 
@@ -83,6 +84,18 @@ async fn what_is_live_changes_nothing(landscape: &Landscape, release: &Release) 
     assert_eq!(plan["leftovers"], json!([]));
     let looked = landscape.connector.approve(&["--dry-run", "--detailed-exitcode", "--bundle", &bundle]).await.unwrap();
     assert_eq!(looked.code(), Some(0), "{}", looked.stdout);
+}
+
+/// Its time to live has removed it, or somebody did: it is named, and `--detailed-exitcode` is of what is there.
+async fn a_job_that_ran_and_is_gone_changes_nothing(landscape: &Landscape) {
+    let delete = ["delete", "jobs", "--all", "-n", NAMESPACE];
+    landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();
+    let looked = landscape.connector.approve(&["--dry-run", "--detailed-exitcode"]).await.unwrap();
+    assert_eq!(looked.code(), Some(0), "{}", looked.stdout);
+    assert!(
+        looked.stdout.contains("1 to create") && looked.stdout.contains(", approved before: not run again where it has run"),
+        "{looked:?}"
+    );
 }
 
 /// Rights by identity, fields with both sides, host access that is new, and nothing of a Secret.

@@ -359,7 +359,7 @@ async fn plan(
     }
     let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
     warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
-    let plan = Plan {
+    let mut plan = Plan {
         cluster,
         bundle: BundleHeading {
             sha256: bundle.sha256().to_string(),
@@ -380,5 +380,13 @@ async fn plan(
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
         warnings,
     };
+    let current = match record::current(&connection.client, arguments.place.home()).await {
+        // Who may not read it is told of each Job.
+        Err(ClusterError::Forbidden { .. }) => None,
+        current => current?,
+    };
+    if current.is_some_and(|current| current.sha256 == *bundle.sha256() && current.workload_sha256 == judged.workload_sha256()) {
+        plan.is_approved_before();
+    }
     Ok((plan, seen.pinned, seen.refused))
 }

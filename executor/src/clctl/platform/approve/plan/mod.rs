@@ -83,6 +83,9 @@ pub(super) struct PlannedObject {
     pub(super) fields: Vec<FieldChange>,
     /// What a role or binding says, one line a rule; empty where nothing changes.
     pub(super) grants: Vec<String>,
+    /// It is a Job of the very bundle that is approved already: where it has run for this installation it is not run again, and what is gone of it
+    /// is no change.
+    pub(super) approved_before: bool,
     /// Why it must be replaced, and how.
     pub(super) replacement: Option<Replacement>,
     /// Fields that are unset with the person's credentials, since the executor's apply would be refused with them.
@@ -145,7 +148,14 @@ impl Plan {
 
     /// Whether applying would change anything but stamps and the token, as far as is known.
     pub(super) fn changes(&self) -> bool {
-        self.objects().any(|object| object.action != Action::Unchanged)
+        self.objects().any(|object| object.action != Action::Unchanged && !object.approved_before)
+    }
+
+    /// Marks the Jobs that are not there, of a bundle that is approved already: whether they have run the executor alone knows.
+    pub(super) fn is_approved_before(&mut self) {
+        for object in self.workload.iter_mut().filter(|object| object.action == Action::Create && object.object.starts_with("Job.batch ")) {
+            object.approved_before = true;
+        }
     }
 
     /// What no apply can change.

@@ -140,7 +140,9 @@ fn line(rendered: &RenderedObject, answer: Answer, foreign: bool) -> Seen {
     let grants = if permission && told { rights::lines(&rendered.object) } else { Vec::new() };
     let refused = refused.map(|error| error.to_string());
     let (object, component) = (rendered.key().to_string(), rendered.component.clone());
-    let planned = PlannedObject { object, component, action, estimate, foreign, fields, grants, replacement, unset, refused, taken };
+    let approved_before = false;
+    let planned =
+        PlannedObject { object, component, action, estimate, foreign, fields, grants, approved_before, replacement, unset, refused, taken };
     Seen { planned, live, pinned }
 }
 

@@ -51,7 +51,8 @@ fn section(out: &mut String, title: &str, objects: &[&PlannedObject], all: bool)
         };
         let component = object.component.as_ref().map(|component| format!("  ({})", escaped(component))).unwrap_or_default();
         let estimate = if object.estimate { ", estimated" } else { "" };
-        let _ = writeln!(out, "  {action}  {}{component}{estimate}", escaped(&object.object));
+        let before = if object.approved_before { ", approved before: not run again where it has run" } else { "" };
+        let _ = writeln!(out, "  {action}  {}{component}{estimate}{before}", escaped(&object.object));
         if let Some(how) = &object.replacement {
             let _ = writeln!(out, "               {}", escaped(&how.reason));
         }

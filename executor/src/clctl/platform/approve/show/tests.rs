@@ -19,6 +19,7 @@ fn object(name: &str, action: Action) -> PlannedObject {
         foreign: false,
         fields: Vec::new(),
         grants: Vec::new(),
+        approved_before: false,
         replacement: None,
         unset: Vec::new(),
         refused: None,
@@ -226,6 +227,20 @@ fn what_is_refused_is_a_line_with_its_reason() {
     assert!(text.contains("Workload: 1 to create, 0 to change, 0 unchanged, 0 to replace, 0 left over, 1 refused\n"), "{text}");
     let line = "  refused    ConfigMap platform/settings  (operator)\n               ConfigMap platform/settings: field conflict: .data.a is owned";
     assert!(text.contains(line) && text.contains("  create     ConfigMap platform/other"), "{text}");
+}
+
+#[test]
+fn a_job_that_is_gone_of_what_is_approved_is_no_change() {
+    let mut plan = empty();
+    plan.workload = vec![object("Job.batch platform/migration", Action::Create), object("Service platform/s", Action::Unchanged)];
+    assert!(plan.changes());
+    plan.is_approved_before();
+    assert!(!plan.changes());
+    let line = "  create     Job.batch platform/migration  (operator), approved before: not run again where it has run";
+    assert!(text(&plan, &[Details::Changes]).contains(line));
+    plan.workload.push(object("ConfigMap platform/c", Action::Create));
+    plan.is_approved_before();
+    assert!(plan.changes() && !plan.workload[2].approved_before);
 }
 
 #[test]
