@@ -9,10 +9,16 @@ use std::path::{Path, PathBuf};
 use agent_api::secret::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use serde::Deserialize;
 
 /// Largest credentials or CA file that is read: 1 MiB.
 const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// What the two files are called.
+const CREDENTIALS_FILE: &str = "registry credentials file";
+const CA_FILE: &str = "registry CA file";
 
 /// The key under which docker keeps the credentials of Docker Hub, and the host that serves its images.
 const DOCKER_HUB: (&str, &str) = ("index.docker.io", "registry-1.docker.io");
@@ -35,8 +41,10 @@ pub(crate) struct Credentials {
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryAccessError {
     /// A file cannot be read.
-    #[error("cannot read {path}")]
+    #[error("the {what} {path} cannot be read")]
     Read {
+        /// What it is to be.
+        what: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
@@ -44,24 +52,28 @@ pub enum RegistryAccessError {
         source: std::io::Error,
     },
     /// A file is larger than this program reads.
-    #[error("{path} is larger than {MAX_FILE_BYTES} bytes")]
+    #[error("the {what} {path} is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge {
+        /// What it is to be.
+        what: &'static str,
         /// The file.
         path: PathBuf,
     },
     /// The credentials file is not docker's `config.json`.
-    #[error("{path} is not a docker config.json: {problem}")]
+    #[error("the {CREDENTIALS_FILE} {path} is not a docker config.json: {problem}")]
     Credentials {
         /// The file.
         path: PathBuf,
         /// What is wrong, without any credential.
         problem: String,
     },
-    /// The CA file holds no certificate.
-    #[error("{path} holds no PEM certificate")]
+    /// The CA file holds no certificate, or what is none.
+    #[error("the {CA_FILE} {path} {problem}")]
     Ca {
         /// The file.
         path: PathBuf,
+        /// What is wrong.
+        problem: String,
     },
 }
 
@@ -94,16 +106,15 @@ impl RegistryAccess {
     /// A given file that is missing, too large or malformed. Entries without credentials are allowed and mean none.
     pub fn load(credentials_file: Option<&Path>, ca_file: Option<&Path>) -> Result<Self, RegistryAccessError> {
         let credentials = match credentials_file {
-            Some(path) => {
-                parse_credentials(&read(path)?).map_err(|problem| RegistryAccessError::Credentials { path: path.to_owned(), problem })?
-            }
+            Some(path) => parse_credentials(&read(CREDENTIALS_FILE, path)?)
+                .map_err(|problem| RegistryAccessError::Credentials { path: path.to_owned(), problem })?,
             None => BTreeMap::new(),
         };
         let ca = match ca_file {
-            Some(path) => reqwest::Certificate::from_pem_bundle(&read(path)?)
-                .ok()
-                .filter(|certificates| !certificates.is_empty())
-                .ok_or_else(|| RegistryAccessError::Ca { path: path.to_owned() })?,
+            Some(path) => {
+                let pem = read(CA_FILE, path)?;
+                parse_ca(&pem).map_err(|problem| RegistryAccessError::Ca { path: path.to_owned(), problem })?
+            }
             None => Vec::new(),
         };
         Ok(Self { credentials, ca })
@@ -125,11 +136,23 @@ impl RegistryAccess {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, RegistryAccessError> {
-    let error = |source| RegistryAccessError::Read { path: path.to_owned(), source };
+/// Certificates that TLS can take as authorities: what it cannot would only be found with the first connection, as another fault.
+fn parse_ca(pem: &[u8]) -> Result<Vec<reqwest::Certificate>, String> {
+    let mut authorities = Vec::new();
+    for (i, der) in CertificateDer::pem_slice_iter(pem).enumerate() {
+        let wrong = |problem: String| format!("is wrong in certificate {}: {problem}", i + 1);
+        let der = der.map_err(|error| wrong(error.to_string()))?;
+        rustls::RootCertStore::empty().add(der.clone()).map_err(|error| wrong(error.to_string()))?;
+        authorities.push(reqwest::Certificate::from_der(&der).map_err(|error| wrong(error.to_string()))?);
+    }
+    if authorities.is_empty() { Err("holds no PEM certificate".into()) } else { Ok(authorities) }
+}
+
+fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, RegistryAccessError> {
+    let error = |source| RegistryAccessError::Read { what, path: path.to_owned(), source };
     let size = std::fs::metadata(path).map_err(error)?.len();
     if size > MAX_FILE_BYTES {
-        return Err(RegistryAccessError::TooLarge { path: path.to_owned() });
+        return Err(RegistryAccessError::TooLarge { what, path: path.to_owned() });
     }
     std::fs::read(path).map_err(error)
 }
@@ -191,6 +214,28 @@ mod tests {
             ("{}".to_owned(), "r", None),
         ] {
             assert_eq!(user_and_password(&text, host), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_ca_file_holds_authorities_and_nothing_else() {
+        let good = include_str!("../tests/ca.pem");
+        let odd = "-----BEGIN CERTIFICATE-----\nYWJj\n-----END CERTIFICATE-----\n";
+        let torn = "-----BEGIN CERTIFICATE-----\nYWJj\n";
+        for (text, expected) in [
+            (good.to_owned(), Ok(1)),
+            (format!("# a comment\n{good}\n{good}"), Ok(2)),
+            (String::new(), Err("holds no PEM certificate")),
+            ("hello".to_owned(), Err("holds no PEM certificate")),
+            (odd.to_owned(), Err("is wrong in certificate 1: ")),
+            (format!("{good}{odd}"), Err("is wrong in certificate 2: ")),
+            (torn.to_owned(), Err("is wrong in certificate 1: ")),
+        ] {
+            match (parse_ca(text.as_bytes()).map(|found| found.len()), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
+                (Err(found), Err(expected)) => assert!(found.starts_with(expected), "{found}"),
+                (found, expected) => panic!("{text}: {found:?}, expected {expected:?}"),
+            }
         }
     }
 

@@ -118,4 +118,61 @@ async fn a_check_tells_what_of_a_bundle_may_be_pulled() {
     let wrong = check(&registry, &manifest, &registry.wrong_docker_config().unwrap()).await;
     assert_eq!(wrong.code(), Some(1), "{}", wrong.stdout);
     assert!(wrong.stderr.contains("error[registry_credentials]") && wrong.stderr.contains("(401)"), "{}", wrong.stderr);
+    let hint = format!("hint: user and password are not taken: log in anew with `docker login {}`", registry.host());
+    assert!(wrong.stderr.contains(&hint) && !wrong.stderr.contains("clctl registry check"), "{}", wrong.stderr);
+}
+
+/// Nothing is staged yet: the registries of the credentials file are logged in at, and the exit code says how that went.
+#[tokio::test]
+async fn a_check_without_a_bundle_logs_in_where_there_are_credentials() {
+    let (registry, other) = tokio::join!(Registry::start(), Registry::start());
+    let home = TempFolder::new("check").unwrap();
+    let ca = home.write("ca.pem", format!("{}{}", registry.ca(), other.ca())).unwrap();
+    let credentials = |name: &str, parts: &[&std::path::Path]| {
+        let mut auths = serde_json::Map::new();
+        for part in parts {
+            let text: Value = serde_json::from_slice(&std::fs::read(part).unwrap()).unwrap();
+            auths.extend(text["auths"].as_object().unwrap().clone());
+        }
+        home.write(name, serde_json::json!({ "auths": auths }).to_string()).unwrap()
+    };
+    let (good, wrong) = (registry.docker_config(), registry.wrong_docker_config().unwrap());
+    let (good_too, wrong_too) = (other.docker_config(), other.wrong_docker_config().unwrap());
+    let check = async |credentials: &std::path::Path, ca: &std::path::Path| {
+        let program = binaries().clicklink("check").only_given_env().env("HOME", home.path());
+        let program = program.args(["clctl", "registry", "check", "-o", "json", "--output-dir"]).arg(home.folder("access").unwrap());
+        let program = program.arg("--registry-config").arg(credentials).arg("--registry-ca-file").arg(ca);
+        program.run(&home, Duration::from_secs(60)).await.unwrap()
+    };
+    for (name, parts, code, refusals) in
+        [("both.json", [good, good_too], 0, 0), ("one.json", [good, &wrong_too], 2, 1), ("none.json", [&wrong, &wrong_too], 1, 2)]
+    {
+        let checked = check(&credentials(name, &parts), &ca).await;
+        assert_eq!(checked.code(), Some(code), "{name}: {}\n{}", checked.stdout, checked.stderr);
+        assert!(checked.stderr.contains("note: no bundle is staged"), "{}", checked.stderr);
+        let report: Value = serde_json::from_str(&checked.stdout).unwrap();
+        let registries = report["registries"].as_array().unwrap();
+        let problems: Vec<&str> = registries.iter().filter_map(|registry| registry["problem"].as_str()).collect();
+        assert_eq!((registries.len(), problems.len()), (2, refusals), "{report:#}");
+        assert!(problems.iter().all(|problem| problem.contains("does not accept the credentials (401)")), "{problems:?}");
+        assert_eq!(checked.stderr.matches("log in anew with `docker login 127.0.0.1:").count(), refusals, "{}", checked.stderr);
+        assert!(registries.iter().filter(|registry| registry["problem"].is_null()).all(|one| one["identity"]["name"] == Registry::USER));
+    }
+
+    // A CA file that is none is told as such; one of another authority is a matter of TLS.
+    let both = home.join("both.json");
+    let broken = home.write("broken.pem", "-----BEGIN CERTIFICATE-----\nYWJj\n-----END CERTIFICATE-----\n").unwrap();
+    let checked = check(&both, &broken).await;
+    let said = format!("error[registry_access]: the registry CA file {} is wrong in certificate 1: ", broken.display());
+    assert!(checked.code() == Some(78) && checked.stderr.contains(&said), "{:?}: {}", checked.code(), checked.stderr);
+    assert!(!checked.stderr.contains("credentials"), "{}", checked.stderr);
+    let elsewhere = home.write("elsewhere.pem", Registry::start_anonymous().await.ca()).unwrap();
+    let checked = check(&both, &elsewhere).await;
+    assert_eq!(checked.code(), Some(1), "{}", checked.stdout);
+    assert_eq!(checked.stdout.matches("no trusted TLS connection to the registry").count(), 2, "{}", checked.stdout);
+    assert!(checked.stderr.contains("name the registry's CA with --registry-ca-file FILE"), "{}", checked.stderr);
+
+    // Without credentials there is nobody to be.
+    let nothing = check(&home.write("empty.json", r#"{"auths":{}}"#).unwrap(), &ca).await;
+    assert!(nothing.code() == Some(1) && nothing.stderr.contains("error[nothing_staged]"), "{}", nothing.stderr);
 }

@@ -31,7 +31,7 @@ impl Coded for AwsError {
             Self::Instance { .. } => Code::InstanceProfile,
             Self::Ambient(_) => Code::AwsCredentials,
             Self::AssumeRole { .. } | Self::Identity { .. } | Self::Token { .. } => Code::AwsRefused,
-            Self::Slow(_) => Code::RegistryUnreachable,
+            Self::Unreachable { .. } | Self::Slow(_) => Code::RegistryUnreachable,
         }
     }
 
@@ -46,6 +46,9 @@ impl Coded for AwsError {
             Self::AssumeRole { .. } | Self::Identity { .. } | Self::Token { .. } => {
                 vec!["see who this is and what it may pull: clicklink clctl registry check".into()]
             }
+            Self::Unreachable { .. } => vec![
+                "see that this machine reaches it; where a proxy opens TLS, name its CA with --registry-ca-file FILE (the executor: registry.ca_file)".into(),
+            ],
             Self::NotEcr(_) | Self::Region { .. } | Self::NoRole | Self::Slow(_) => Vec::new(),
         }
     }
@@ -77,9 +80,14 @@ impl Coded for PullError {
                 vec![format!("log in with `docker login {host}`, or name a docker config.json with --registry-config FILE")]
             }
             Self::Tls { .. } => vec!["name the registry's CA with --registry-ca-file FILE where it is a private one".into()],
-            Self::Unauthorized { .. } | Self::Forbidden { .. } => {
-                vec!["see who this is and what it may pull: clicklink clctl registry check".into()]
+            Self::Unauthorized { reference, .. } => {
+                let host = reference.split('/').next().unwrap_or_default();
+                vec![format!(
+                    "user and password are not taken: log in anew with `docker login {host}`, or name another docker config.json with \
+                     --registry-config FILE (the executor: registry.credentials_file)"
+                )]
             }
+            Self::Forbidden { .. } => vec!["see who this is and what it may pull: clicklink clctl registry check".into()],
             Self::NotFound { .. }
             | Self::Client(_)
             | Self::Transport { .. }

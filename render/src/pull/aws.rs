@@ -117,7 +117,7 @@ impl Ecr {
     async fn assume(&self, role: &str, profile: Credentials) -> Result<Credentials, AwsError> {
         let wrong = |problem| AwsError::AssumeRole { role: role.to_owned(), region: self.place.region.clone(), problem };
         let answer = self.sts(profile).assume_role().role_arn(role).role_session_name(&self.session).send().await;
-        let answer = answer.map_err(|error| wrong(told(error)))?;
+        let answer = answer.map_err(|error| self.failed("STS", error, wrong))?;
         let given = answer.credentials.ok_or_else(|| wrong("the answer holds no credentials".into()))?;
         let mut credentials = Credentials::builder()
             .access_key_id(given.access_key_id)
@@ -131,7 +131,8 @@ impl Ecr {
     /// The ARN of whom these credentials belong to.
     async fn identity(&self, obtained: &Obtained) -> Result<String, AwsError> {
         let wrong = |problem| AwsError::Identity { region: self.place.region.clone(), problem };
-        let answer = self.sts(obtained.credentials.clone()).get_caller_identity().send().await.map_err(|error| wrong(told(error)))?;
+        let answer = self.sts(obtained.credentials.clone()).get_caller_identity().send().await;
+        let answer = answer.map_err(|error| self.failed("STS", error, wrong))?;
         answer.arn.ok_or_else(|| wrong("the answer holds no ARN".into()))
     }
 
@@ -151,7 +152,7 @@ impl Ecr {
             None => config.use_fips(self.place.fips),
         };
         let answer = aws_sdk_ecr::Client::from_conf(config.build()).get_authorization_token().send().await;
-        let answer = answer.map_err(|error| wrong(told(error)))?;
+        let answer = answer.map_err(|error| self.failed("ECR", error, wrong))?;
         let given = answer.authorization_data.unwrap_or_default().into_iter().next();
         let odd = || wrong("the answer holds no token".into());
         let given = given.ok_or_else(odd)?;
@@ -162,6 +163,21 @@ impl Ecr {
         // A token does not outlive the session that it was made in.
         let session = obtained.credentials.expiry().and_then(|time| Timestamp::try_from(time).ok());
         Ok(EcrToken { header, ends: session.map_or(stated, |session| session.min(stated)) })
+    }
+
+    /// A service that said no, or one that did not answer at all.
+    fn failed<E: ProvideErrorMetadata + std::error::Error + 'static>(
+        &self,
+        service: &'static str,
+        error: SdkError<E, HttpResponse>,
+        refused: impl Fn(String) -> AwsError,
+    ) -> AwsError {
+        match error {
+            SdkError::DispatchFailure(_) | SdkError::TimeoutError(_) => {
+                AwsError::Unreachable { service, region: self.place.region.clone(), problem: chain(&error) }
+            }
+            answered => refused(told(answered)),
+        }
     }
 
     fn sts(&self, credentials: Credentials) -> aws_sdk_sts::Client {

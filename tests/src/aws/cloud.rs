@@ -15,9 +15,9 @@ use crate::process::{Finished, Program};
 /// How long a command may take in all.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `hosts`, `aws-fake`, its order, its ready file, whether there is a metadata service; then the command. The shell is the first process
+/// `hosts`, `aws-fake`, its order, its ready file, the metadata service's address or `none`; then the command. The shell is the first process
 /// of its namespace: all others end with it.
-const SCRIPT: &str = "ip link set lo up; if [ \"$5\" = yes ]; then ip address add 169.254.169.254/32 dev lo; fi; \
+const SCRIPT: &str = "ip link set lo up; if [ \"$5\" != none ]; then ip address add \"$5\" dev lo nodad; fi; \
                       mount --bind \"$1\" /etc/hosts; \"$2\" \"$3\" & fake=$!; \
                       until [ -e \"$4\" ]; do kill -0 $fake; sleep 0.02; done; shift 5; \"$@\"";
 
@@ -92,7 +92,11 @@ impl Cloud {
         for left in ["requests", "ready"] {
             let _ = std::fs::remove_file(self.folder.join(left));
         }
-        let imds = if self.scenario.imds == Imds::Absent { "no" } else { "yes" };
+        let imds = match self.scenario.imds {
+            Imds::Absent => "none",
+            Imds::Ipv6 => "fd00:ec2::254/128",
+            Imds::Works | Imds::Silent | Imds::Off | Imds::NoProfile | Imds::Stale => "169.254.169.254/32",
+        };
         let mut program =
             Program::new("clicklink", "unshare").only_given_env().args([self.flags, "--kill-child", "--", "sh", "-ec", SCRIPT, "sh"]);
         program = program.arg(&self.hosts).arg(&self.fake).arg(&self.order).arg(self.folder.join("ready")).arg(imds);

@@ -48,7 +48,11 @@ pub async fn serve(order: &Path) -> Result<()> {
     if let Some(port) = order.scenario.relayed_port {
         relay::inside(port, order.socket.clone()).await?;
     }
-    let imds = order.scenario.imds != Imds::Absent;
+    let imds = match order.scenario.imds {
+        Imds::Absent => None,
+        Imds::Ipv6 => Some("[fd00:ec2::254]:80"),
+        Imds::Works | Imds::Silent | Imds::Off | Imds::NoProfile | Imds::Stale => Some("169.254.169.254:80"),
+    };
     let fake = Arc::new(Fake { order, tokens: Mutex::default() });
     let service = |answer: fn(&Fake, &Request) -> Option<Answer>| -> Service {
         let fake = Arc::clone(&fake);
@@ -62,8 +66,8 @@ pub async fn serve(order: &Path) -> Result<()> {
             reply
         })
     };
-    if imds {
-        listen(TcpListener::bind("169.254.169.254:80").await.context("the metadata service's address")?, None, service(Fake::imds));
+    if let Some(address) = imds {
+        listen(TcpListener::bind(address).await.context("the metadata service's address")?, None, service(Fake::imds));
     }
     listen(TcpListener::bind("127.0.0.1:8099").await?, None, service(Fake::container));
     listen(TcpListener::bind("127.0.0.1:443").await?, Some(tls), service(Fake::https));

@@ -64,6 +64,8 @@ pub struct Elsewhere {
 pub enum Imds {
     /// As on an instance with an instance profile.
     Works,
+    /// The same, with an IPv6 address alone.
+    Ipv6,
     /// There is none, as on a workstation.
     Absent,
     /// It takes the connection and never answers, as where the hop limit is too low.

@@ -175,6 +175,41 @@ async fn nothing_stands_in_for_the_instance_profile() {
     }
 }
 
+/// An instance may have the service at its IPv6 address alone; that it is found there is the instance's doing, not the environment's.
+#[tokio::test]
+async fn an_instance_with_ipv6_only_gives_its_profile() {
+    let scenario = Scenario { imds: Imds::Ipv6, ..scenario() };
+    let Some(cloud) = prepared(&scenario) else { return };
+    for env in
+        [&[][..], &[("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv4"), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:8099")]]
+    {
+        let ran = check(&cloud, &manifest(&scenario, "direct"), env).await;
+        let registry = report(&ran, 0);
+        assert_eq!(registry["identity"]["source"], format!("role {}, by instance profile connector-vm", scenario.role));
+        assert_eq!(asked(&ran, "[fd00:ec2::254] /latest"), 3, "{:#?}", ran.requests);
+        assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
+    }
+    // Nothing at the one address is no reason to wait for long at the other.
+    let scenario = Scenario { imds: Imds::Absent, ..scenario };
+    let Some(cloud) = prepared(&scenario) else { return };
+    let ran = check(&cloud, &manifest(&scenario, "direct"), &[("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv6")]).await;
+    let error = refused(&ran, "instance_profile");
+    assert!(error.contains("no connection; by IPv6: no connection") && error.contains("[fd00:ec2::254]"), "{error}");
+    assert!(ran.took < Duration::from_secs(10), "{:?}", ran.took);
+}
+
+/// Whose certificate is not trusted has refused nobody.
+#[tokio::test]
+async fn a_service_without_trusted_tls_is_out_of_reach_and_not_one_that_denies() {
+    let scenario = scenario();
+    let Some(cloud) = prepared(&scenario) else { return };
+    let other = cloud.folder().write("other.pem", Registry::start_anonymous().await.ca()).unwrap();
+    let ran = check(&cloud, &manifest(&scenario, "direct"), &[("SSL_CERT_FILE", other.to_str().unwrap())]).await;
+    let error = refused(&ran, "registry_unreachable");
+    assert!(error.contains("STS in eu-west-1 cannot be reached") && error.contains("UnknownIssuer"), "{error}");
+    assert!(error.contains("--registry-ca-file FILE"), "{error}");
+}
+
 #[tokio::test]
 async fn what_aws_denies_is_told_in_its_words() {
     for (scenario, expected) in [

@@ -1,14 +1,15 @@
-//! `clctl registry check`: who one is at the bundle's registry, what one may pull there, and until when. Exit code 0, or 2 where
-//! something cannot be pulled.
+//! `clctl registry check`: who one is at the bundle's registry, what one may pull there, and until when. Exit code 0, 2 where something
+//! cannot be pulled, or an error's own where there is no login at all.
 //!
-//! Where no bundle is staged, the registries that the configuration has credentials for are logged in at.
+//! Where no bundle is staged, the registries that the configuration has credentials for are logged in at: 2 where some do not let in, 1
+//! where none does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use render::registry_check::{check_host, check_registry};
-use render::{PullError, RegistryAccess, RegistryAccessError};
+use render::{AwsError, PullError, RegistryAccess, RegistryAccessError};
 
 use super::report::{Checked, Registry};
 use crate::clctl::output::Output;
@@ -52,7 +53,7 @@ pub(crate) struct Check {
 enum CheckError {
     #[error(transparent)]
     Config(#[from] ConfigError),
-    #[error("the registry's credentials cannot be used")]
+    #[error(transparent)]
     Access(#[from] RegistryAccessError),
     #[error(transparent)]
     Pending(#[from] PendingError),
@@ -75,8 +76,21 @@ impl Coded for CheckError {
             Self::Config(error) => error.hints(),
             Self::Access(error) => error.hints(),
             Self::Pending(error) => error.hints(),
-            Self::Pull(error) => error.hints(),
+            Self::Pull(error) => hints(error),
         }
+    }
+}
+
+/// Of an error's next steps those that are not this command itself.
+fn hints(error: &PullError) -> Vec<String> {
+    let ask = |what: &str| vec![format!("{what}; what each mode needs: docs/registries.md")];
+    match error {
+        PullError::Forbidden { .. } => ask("ask whoever runs the registry to let this identity in"),
+        PullError::Aws(AwsError::AssumeRole { .. }) => {
+            ask("let the instance profile assume the role, in its policy and in the role's trust")
+        }
+        PullError::Aws(AwsError::Identity { .. } | AwsError::Token { .. }) => ask("allow this identity ecr:GetAuthorizationToken"),
+        other => other.hints(),
     }
 }
 
@@ -95,7 +109,11 @@ impl Check {
                 return printed;
             }
         }
-        if checked.any_failed() { ExitCode::from(FAILED) } else { ExitCode::SUCCESS }
+        match checked.any_failed() {
+            true if checked.nobody_is_let_in() => ExitCode::from(Code::RegistryCredentials.exit()),
+            true => ExitCode::from(FAILED),
+            false => ExitCode::SUCCESS,
+        }
     }
 
     async fn check(&self) -> Result<Checked, CheckError> {
@@ -110,7 +128,11 @@ impl Check {
                 talk("note: no bundle is staged; the registries that there are credentials for are logged in at");
                 let mut registries = Vec::new();
                 for host in access.hosts() {
-                    registries.push(Registry::of_host(host, check_host(host, &access).await));
+                    let found = check_host(host, &access).await;
+                    if let Err(error) = &found {
+                        hints(error).iter().for_each(|hint| talk(format_args!("hint: {host}: {hint}")));
+                    }
+                    registries.push(Registry::of_host(host, found));
                 }
                 Ok(Checked { bundle: None, registries })
             }

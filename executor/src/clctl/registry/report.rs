@@ -157,6 +157,11 @@ impl Checked {
         self.registries.iter().any(|registry| registry.problem.is_some()) || !self.failures().is_empty()
     }
 
+    /// Whether there is no login anywhere.
+    pub(super) fn nobody_is_let_in(&self) -> bool {
+        self.registries.iter().all(|registry| registry.problem.is_some())
+    }
+
     /// References of what cannot be pulled.
     pub(super) fn failures(&self) -> Vec<String> {
         let items = self.registries.iter().flat_map(|registry| &registry.items);

@@ -27,7 +27,7 @@ pub enum AwsError {
     /// The instance profile cannot be had.
     #[error(
         "registry mode `direct` takes its credentials from the EC2 instance profile and from nothing else, and the instance metadata \
-         service at 169.254.169.254 gives none: {step}: {problem}"
+         service (169.254.169.254, [fd00:ec2::254]) gives none: {step}: {problem}"
     )]
     Instance {
         /// What was asked for.
@@ -64,6 +64,16 @@ pub enum AwsError {
         /// Where the credentials are from.
         source_name: String,
         /// In the words of ECR.
+        problem: String,
+    },
+    /// A service does not answer: no connection, no trusted TLS, no answer in time.
+    #[error("{service} in {region} cannot be reached: {problem}")]
+    Unreachable {
+        /// STS or ECR.
+        service: &'static str,
+        /// Of the endpoint.
+        region: String,
+        /// What happened.
         problem: String,
     },
     /// All steps together took too long.

@@ -1,7 +1,8 @@
 //! Credentials of the EC2 instance profile, by version 2 of the instance metadata service (IMDSv2).
 //!
 //! Written out rather than taken from the AWS libraries: theirs read their address and more from the environment and from profiles,
-//! and nothing of a workstation may stand in for the instance profile.
+//! and nothing of a workstation may stand in for the instance profile. Where nothing answers at the IPv4 address, the IPv6 one is asked: an
+//! instance may have only that, and which of the two it is says the instance itself, not a variable.
 
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ use serde::Deserialize;
 
 use super::error::AwsError;
 
-/// The service's address on every instance.
-const ENDPOINT: &str = "http://169.254.169.254";
+/// The service's addresses: on every instance, and on one whose IPv6 endpoint is turned on.
+const ENDPOINTS: [&str; 2] = ["http://169.254.169.254", "http://[fd00:ec2::254]"];
 /// How long one request may take: the service is on the machine itself.
 const LIMIT: Duration = Duration::from_secs(1);
 /// How often one request is sent where nothing answers.
@@ -51,23 +52,45 @@ struct Answer {
 /// The instance profile's credentials and the name of its role.
 pub(super) async fn credentials(http: &Client) -> Result<(Credentials, String), AwsError> {
     let wrong = |step, problem: String| AwsError::Instance { step, problem };
-    let ask = http.put(format!("{ENDPOINT}/latest/api/token")).header("x-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL);
-    let token = Secret::new(send(&ask, TOKEN_STEP).await?);
+    let (endpoint, token) = session(http).await?;
     let mut token = HeaderValue::from_str(token.expose().trim()).map_err(|_| wrong(TOKEN_STEP, "what came is no token".into()))?;
     token.set_sensitive(true);
     let get = |path: &str| {
-        http.get(format!("{ENDPOINT}/latest/meta-data/iam/security-credentials/{path}")).header("x-aws-ec2-metadata-token", &token)
+        http.get(format!("{endpoint}/latest/meta-data/iam/security-credentials/{path}")).header("x-aws-ec2-metadata-token", &token)
     };
 
-    let roles = send(&get(""), ROLE_STEP).await?;
+    let send = async |path: &str, step| send(&get(path)).await.map_err(|failed| wrong(step, failed.problem));
+    let roles = send("", ROLE_STEP).await?;
     let role = roles.lines().next().unwrap_or_default().trim();
     if role.is_empty() || !role.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte)) {
         return Err(wrong(ROLE_STEP, "the instance has no instance profile".into()));
     }
-    let text = Secret::new(send(&get(role), CREDENTIALS_STEP).await?);
+    let text = Secret::new(send(role, CREDENTIALS_STEP).await?);
     // The parser's message could quote what it read.
     let answer: Answer = serde_json::from_str(text.expose()).map_err(|_| wrong(CREDENTIALS_STEP, "the answer is not understood".into()))?;
     read(answer, Timestamp::now()).map(|credentials| (credentials, role.to_owned())).map_err(|problem| wrong(CREDENTIALS_STEP, problem))
+}
+
+/// A session token, and the address that gave it. What answers, if only to refuse, is the service: then no other address is asked.
+async fn session(http: &Client) -> Result<(&'static str, Secret), AwsError> {
+    let wrong = |problem: String| AwsError::Instance { step: TOKEN_STEP, problem };
+    let mut problems = Vec::new();
+    for endpoint in ENDPOINTS {
+        let ask = http.put(format!("{endpoint}/latest/api/token")).header("x-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL);
+        match send(&ask).await {
+            Ok(token) => return Ok((endpoint, Secret::new(token))),
+            Err(Failed { answered: true, problem }) => return Err(wrong(problem)),
+            Err(Failed { answered: false, problem }) => problems.push(problem),
+        }
+    }
+    Err(wrong(problems.join("; by IPv6: ")))
+}
+
+/// Why a request brought nothing.
+struct Failed {
+    /// Whether somebody is there.
+    answered: bool,
+    problem: String,
 }
 
 fn read(answer: Answer, now: Timestamp) -> Result<Credentials, String> {
@@ -92,20 +115,21 @@ fn read(answer: Answer, now: Timestamp) -> Result<Credentials, String> {
 }
 
 /// The text of an answer with status 200.
-async fn send(ask: &RequestBuilder, step: &'static str) -> Result<String, AwsError> {
-    let wrong = |problem: String| AwsError::Instance { step, problem };
-    let mut last = String::new();
+async fn send(ask: &RequestBuilder) -> Result<String, Failed> {
+    let mut last = Failed { answered: false, problem: String::new() };
     for _ in 0..ATTEMPTS {
         let Some(ask) = ask.try_clone() else { break };
         match tokio::time::timeout(LIMIT, answer(ask)).await {
             Ok(Ok((StatusCode::OK, text))) => return Ok(text),
-            Ok(Ok((status, _))) if status.is_server_error() => last = format!("it answers with status {}", status.as_u16()),
-            Ok(Ok((status, _))) => return Err(wrong(refused(status))),
-            Ok(Err(problem)) => last = problem,
-            Err(_) => last = format!("no answer within {}s", LIMIT.as_secs()),
+            Ok(Ok((status, _))) if status.is_server_error() => {
+                last = Failed { answered: true, problem: format!("it answers with status {}", status.as_u16()) };
+            }
+            Ok(Ok((status, _))) => return Err(Failed { answered: true, problem: refused(status) }),
+            Ok(Err(problem)) => last.problem = problem,
+            Err(_) => last.problem = format!("no answer within {}s", LIMIT.as_secs()),
         }
     }
-    Err(wrong(last))
+    Err(last)
 }
 
 fn refused(status: StatusCode) -> String {

@@ -28,7 +28,7 @@ pub(super) enum RenderingError {
     #[error("the chart engine cannot be used")]
     Engine(#[from] EngineError),
     /// Registry credentials.
-    #[error("the registry's credentials cannot be used")]
+    #[error(transparent)]
     Access(#[from] RegistryAccessError),
     /// A chart.
     #[error(transparent)]
