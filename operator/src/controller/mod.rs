@@ -140,9 +140,10 @@ impl Operator {
         }
     }
 
-    /// Whether KEDA's kind is served. Where it has come, its objects are read before anything is planned with it.
-    async fn keda_served(&self) -> Result<bool, ClusterError> {
-        let served = self.discovery.last().await?.keda;
+    /// Whether KEDA's kind is served, asked again where a pass failed before. Where it has come, its objects are read before anything is planned
+    /// with it.
+    async fn keda_served(&self, failed_before: bool) -> Result<bool, ClusterError> {
+        let served = if failed_before { self.discovery.fresh().await? } else { self.discovery.last().await? }.keda;
         let synced = {
             let mut watches = self.watches();
             if watches.keda() == served {

@@ -111,8 +111,8 @@ impl Operator {
             self.put_finalizer(&mut resource).await?;
         }
         let (mut plan, rendered, mut live) = self.planned(name, &resource, &status, memory).await?;
-        let version = rendered.or_else(|| status.version.clone());
         self.try_out(name, &resource, &status, &mut plan).await?;
+        let version = rendered.filter(|_| matches!(plan.steps, Steps::Apply { .. })).or_else(|| status.version.clone());
         let now = Timestamp::now();
         let first = match &plan.steps {
             // What goes and what stays is told before anything goes.
@@ -159,7 +159,7 @@ impl Operator {
         let component = resource.component(name, status);
         let rendered = self.rendered(&component, name, memory).await?;
         let version = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok()).map(|(_, version)| version.clone());
-        let keda_served = self.keda_served().await?;
+        let keda_served = self.keda_served(memory.failures > 0).await?;
         let started = std::time::Instant::now();
         let mut live = self.view(name, &status.inventory);
         let nothing = || Err(Stopped::new(crate::reconcile::reason::Reason::InvalidSpec, "the chart was not asked for"));

@@ -140,6 +140,17 @@ impl ControlPlane {
         &self.folder
     }
 
+    /// Finished requests of the operator's accounts, in the API server's own log: audit events of level Metadata.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn audit(&self) -> Result<Vec<serde_json::Value>> {
+        let path = self.folder.join(programs::AUDIT_LOG);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        // The last line may be in the writing.
+        Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
     /// The kubeconfig of a cluster administrator (group `system:masters`).
     #[must_use]
     pub fn admin_kubeconfig(&self) -> &Path {

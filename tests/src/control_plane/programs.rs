@@ -16,6 +16,14 @@ use crate::tools::Tools;
 /// What none of them can lose: the data goes with the folder.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// The log of requests, one JSON event a line.
+pub(super) const AUDIT_LOG: &str = "audit.log";
+
+/// Whose requests are logged, and no more of them than who asked for what: the operator's.
+const AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+  {"level": "Metadata", "userGroups": ["system:serviceaccounts:navin-system"]}, {"level": "None"}]}
+"#;
+
 /// Where the files are that the programs read, and which ports they have.
 #[derive(Debug)]
 pub(super) struct Layout {
@@ -43,6 +51,7 @@ impl Layout {
         folder.write("pki/apiserver.crt", server.certificate)?;
         folder.write("pki/apiserver.key", server.key)?;
         folder.write("kwok.yaml", include_bytes!("kwok.yaml"))?;
+        folder.write("audit.yaml", AUDIT)?;
         for (user, group) in [("system:kube-controller-manager", None), ("system:kube-scheduler", None), ("kwok", Some("system:masters"))] {
             let identity = authority.client(user, group)?;
             let config = kubeconfig::with_certificate(&url, &ca, user, &identity);
@@ -100,6 +109,8 @@ impl Layout {
             .arg(self.file("--tls-cert-file", "pki/apiserver.crt"))
             .arg(self.file("--tls-private-key-file", "pki/apiserver.key"))
             .arg(self.file("--client-ca-file", "pki/ca.crt"))
+            .arg(self.file("--audit-policy-file", "audit.yaml"))
+            .arg(self.file("--audit-log-path", AUDIT_LOG))
             .arg(format!("--service-account-issuer={ISSUER}"))
             .arg(self.file("--service-account-key-file", "pki/account.pub"))
             .arg(self.file("--service-account-signing-key-file", "pki/account.key"))

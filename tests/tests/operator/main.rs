@@ -3,9 +3,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod arrets_et_pannes;
 mod composants_et_operations;
 mod dimensions;
+
 mod protections;
+mod rbac_de_l_operateur;
 mod resource;
 
 /// Running, healthy, done.
