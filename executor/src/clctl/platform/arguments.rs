@@ -9,7 +9,7 @@ use cluster::connect::{self, ConnectError, Connection};
 
 use super::pending::Source;
 use super::token_bundle::Target;
-use crate::clctl::local_api::DEFAULT_ENDPOINT;
+use crate::clctl::local_api::{self, DEFAULT_ENDPOINT};
 use crate::config::ACCESS_DIR;
 
 /// Namespace that the connector's chart is installed in unless told otherwise; only for the command that is printed.
@@ -58,22 +58,35 @@ impl Place {
             None => Target::Folder(self.output_dir.clone()),
         }
     }
+}
 
-    /// Where the staged bundle is read.
-    pub(in crate::clctl) fn source(&self, bundle: Option<&Path>, endpoint: Option<&str>) -> Source {
-        match (bundle, endpoint, &self.secret_namespace) {
+/// Where the connector is, and what it has staged.
+#[derive(Args)]
+pub(in crate::clctl) struct Connector {
+    #[command(flatten)]
+    pub(in crate::clctl) place: Place,
+    /// Address of the executor's local API: the staged bundle is read there, not in the access folder (default with --secret-namespace:
+    /// http://127.0.0.1:9999).
+    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
+    endpoint: Option<String>,
+}
+
+impl Connector {
+    /// Where the staged bundle is read; `bundle` takes its place.
+    pub(in crate::clctl) fn source(&self, bundle: Option<&Path>) -> Source {
+        match (bundle, &self.endpoint, &self.place.secret_namespace) {
             (Some(file), _, _) => Source::File(file.to_owned()),
-            (None, None, None) => Source::Staged(self.output_dir.clone()),
+            (None, None, None) => Source::Staged(self.place.output_dir.clone()),
             // The variable gives an address and does not decide whether the local API is asked.
-            (None, given, namespace) => Source::LocalApi {
-                endpoint: endpoint_or_default(given),
+            (None, _, namespace) => Source::LocalApi {
+                endpoint: self.endpoint(),
                 namespace: namespace.as_ref().map_or_else(|| DEFAULT_CONNECTOR_NAMESPACE.to_owned(), ToString::to_string),
             },
         }
     }
-}
 
-/// Address of the local API: the flag, else the variable, else where it listens unless told otherwise.
-pub(super) fn endpoint_or_default(given: Option<&str>) -> String {
-    given.map(str::to_owned).or_else(|| std::env::var("CLCTL_ENDPOINT").ok()).unwrap_or_else(|| DEFAULT_ENDPOINT.into())
+    /// Address of the local API: the flag, else the variable, else where it listens unless told otherwise.
+    pub(super) fn endpoint(&self) -> String {
+        self.endpoint.clone().or_else(|| std::env::var("CLCTL_ENDPOINT").ok()).unwrap_or_else(|| DEFAULT_ENDPOINT.into())
+    }
 }

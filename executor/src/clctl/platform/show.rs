@@ -8,10 +8,10 @@ use cluster::connect::ConnectError;
 use cluster::{ClusterError, inventory};
 use serde::Serialize;
 
-use super::arguments::{Person, Place, endpoint_or_default};
+use super::arguments::{Connector, Person};
 use super::{drift, pending, record};
+use crate::clctl::age;
 use crate::clctl::output::{Output, table};
-use crate::clctl::{age, local_api};
 use crate::error_code::{Code, Coded};
 use crate::local_api::DriftedObject;
 use crate::terminal::{chain, data, escaped, report};
@@ -22,11 +22,7 @@ pub(crate) struct Show {
     #[command(flatten)]
     person: Person,
     #[command(flatten)]
-    place: Place,
-    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999); what
-    /// departs from the approval is asked there in any case.
-    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
-    endpoint: Option<String>,
+    connector: Connector,
     /// Form of the output (default: a table on a terminal, JSON otherwise); `name` lists approved bundles.
     #[arg(short, long)]
     output: Option<Output>,
@@ -104,13 +100,13 @@ impl Show {
     async fn read(&self) -> Result<Shown, ShowError> {
         let client = self.person.connect().await?.client;
         let now = jiff::Timestamp::now();
-        let current = record::current(&client, self.place.home()).await?.filter(|spec| !spec.approved_by.is_empty());
-        let mut former = record::former(&client, self.place.home()).await?;
+        let current = record::current(&client, self.connector.place.home()).await?.filter(|spec| !spec.approved_by.is_empty());
+        let mut former = record::former(&client, self.connector.place.home()).await?;
         // One that made room for its successor, which was then cut off.
         former.retain(|former| current.as_ref().is_none_or(|current| former_name(current) != former_name(former)));
         let former = former.into_iter().map(|spec| approval(spec, now)).collect();
         let current = current.map(|spec| approval(spec, now));
-        let (pending, pending_problem) = match pending::take(&self.place.source(None, self.endpoint.as_deref())).await {
+        let (pending, pending_problem) = match pending::take(&self.connector.source(None)).await {
             Ok(pending) => {
                 let environment = pending.bundle.manifest().environment.to_string();
                 (Some(Staged { sha256: pending.bundle.sha256().to_string(), environment, received_at: pending.received_at }), None)
@@ -118,7 +114,7 @@ impl Show {
             Err(error) => (None, Some(chain(&error))),
         };
         let uid = inventory::cluster_uid(&client).await?;
-        let (drift, drift_problem) = match drift::read(&endpoint_or_default(self.endpoint.as_deref()), &uid).await {
+        let (drift, drift_problem) = match drift::read(&self.connector.endpoint(), &uid).await {
             Ok(drift) => (Some(drift), None),
             Err(problem) => (None, Some(problem)),
         };

@@ -12,10 +12,10 @@ use render::registry_check::{check_host, check_registry};
 use render::{AwsError, PullError, RegistryAccess, RegistryAccessError};
 
 use super::report::{Checked, Registry};
+use crate::clctl::docker_config;
 use crate::clctl::output::Output;
-use crate::clctl::platform::arguments::Place;
+use crate::clctl::platform::arguments::Connector;
 use crate::clctl::platform::pending::{self, PendingError};
-use crate::clctl::{docker_config, local_api};
 use crate::config::{Config, ConfigError, DEFAULT_PATH};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
@@ -33,10 +33,7 @@ pub(crate) struct Check {
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
-    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
-    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
-    endpoint: Option<String>,
+    connector: Connector,
     /// Registry credentials: a docker config.json (default: the configuration's, else ~/.docker/config.json where it is there).
     #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
@@ -118,7 +115,7 @@ impl Check {
 
     async fn check(&self) -> Result<Checked, CheckError> {
         let access = self.access()?;
-        let source = self.place.source(self.bundle.as_deref(), self.endpoint.as_deref());
+        let source = self.connector.source(self.bundle.as_deref());
         match pending::take(&source).await {
             Ok(pending) => {
                 let found = check_registry(pending.bundle.manifest(), &access).await?;

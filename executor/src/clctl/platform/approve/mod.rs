@@ -41,13 +41,13 @@ use self::obstacles::Obstacles;
 use self::plan::{BundleHeading, ClusterHeading, Leftover, Plan, PlannedObject};
 use self::prune::Prune;
 use self::rendering::Rendering;
-use super::arguments::{Person, Place};
+use super::arguments::{Connector, Person};
 use super::pending::{self, Pending};
 use super::removal::RemovalError;
 use super::token_bundle::{self, Target};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
-use crate::clctl::{local_api, namespace_prefix, question, ttl};
+use crate::clctl::{namespace_prefix, question, ttl};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{data, report, talk};
 
@@ -82,10 +82,7 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
     #[command(flatten)]
-    place: Place,
-    /// Read the staged bundle from the executor's local API at this address (default with --secret-namespace: http://127.0.0.1:9999).
-    #[arg(long, value_name = "URL", value_parser = local_api::endpoint)]
-    endpoint: Option<String>,
+    connector: Connector,
     /// Registry credentials: a docker config.json, of which `auths` is read (default: ~/.docker/config.json where it is there).
     #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
@@ -233,7 +230,7 @@ impl Approve {
     }
 
     async fn approve(&self) -> Result<ExitCode, ApproveError> {
-        let (home, target) = (self.place.home(), self.place.target());
+        let (home, target) = (self.connector.place.home(), self.connector.place.target());
         if self.revoke {
             return Ok(revoke::revoke(&self.person.connect().await?, home, &target, self.dry_run).await?);
         }
@@ -242,7 +239,7 @@ impl Approve {
         }
         let prefix = namespace_prefix::read(self.config.as_deref())?;
         target.check()?;
-        let pending = pending::take(&self.place.source(self.bundle.as_deref(), self.endpoint.as_deref())).await?;
+        let pending = pending::take(&self.connector.source(self.bundle.as_deref())).await?;
         let connection = self.person.connect().await?;
         target.exists(&connection.client).await?;
         let cluster = heading(&connection, &pending).await?;
@@ -380,7 +377,7 @@ async fn plan(
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
         warnings,
     };
-    let current = match record::current(&connection.client, arguments.place.home()).await {
+    let current = match record::current(&connection.client, arguments.connector.place.home()).await {
         // Who may not read it is told of each Job.
         Err(ClusterError::Forbidden { .. }) => None,
         current => current?,
