@@ -123,6 +123,28 @@ pub fn metadata_map<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Ma
     entry.as_object_mut()
 }
 
+/// Null, or a text, list or map without content.
+#[must_use]
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What the API server leaves out when it stores an optional field: a Go zero value (`omitempty`, encoding/json).
+#[must_use]
+pub fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(on) => !on,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => is_empty(value),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use agent_api::digest::Sha256;
 use agent_api::keys;
 use agent_api::manifest::Bundle;
 use agent_api::name::InstallId;
-use agent_api::object::{ObjectKey, RenderedObject};
+use agent_api::object::{self, ObjectKey, RenderedObject};
 use serde_json::Value;
 
 use crate::bundle::Judged;
@@ -164,15 +164,9 @@ fn first_difference(rendered: &Value, live: &Value, path: String) -> Option<Stri
     }
 }
 
+/// A zero value, or an object of nothing else.
 fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.values().all(is_zero),
-    }
+    value.as_object().map_or_else(|| object::is_zero(value), |map| map.values().all(is_zero))
 }
 
 #[cfg(test)]

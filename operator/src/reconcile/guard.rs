@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use agent_api::object::{ObjectKey, RenderedObject};
+use agent_api::object::{ObjectKey, RenderedObject, is_empty};
 use agent_api::values::secrets_in;
 use cluster::crd::component_kind::ComponentKind;
 use serde_json::{Map, Value};
@@ -147,17 +147,6 @@ fn plain_secrets(object: &Value) -> Vec<String> {
         }
     }
     found
-}
-
-/// Null, or a text, list or map without content.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 #[cfg(test)]

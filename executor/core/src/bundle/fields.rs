@@ -1,6 +1,6 @@
 //! Fields that no object of a bundle may set, and those that the admission policies of `pcm-platform` would deny anyway.
 
-use agent_api::object::RenderedObject;
+use agent_api::object::{RenderedObject, is_empty};
 use serde_json::Value;
 
 use super::refusal::Findings;
@@ -63,16 +63,5 @@ fn check_secret(object: &RenderedObject, findings: &mut Findings<'_>) {
     let left_over = object.object.get("stringData").and_then(Value::as_object);
     for (key, _) in left_over.into_iter().flatten() {
         findings.object(object, format!("stringData.{key} is not a string"), Some("quote the value"));
-    }
-}
-
-/// Null, or a text, list or map without content.
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
     }
 }

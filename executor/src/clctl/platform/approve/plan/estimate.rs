@@ -4,6 +4,7 @@
 //! As server-side apply merges: what is rendered is set, what the same manager applied before and renders no more goes, the rest stays.
 //! Not known here are the API server's defaults, its forms of quantities, and what admission adds.
 
+use agent_api::object::is_zero;
 use executor_core::difference::by_name;
 use serde_json::{Map, Value, json};
 
@@ -81,17 +82,6 @@ fn without(value: &Value, owned: &Value) -> Option<Value> {
     });
     let rest: Map<String, Value> = rest.collect();
     (!rest.is_empty()).then_some(rest.into())
-}
-
-fn is_zero(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) => false,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
-    }
 }
 
 #[cfg(test)]
