@@ -3,14 +3,14 @@
 //! The question is all that the engine is given, byte for byte, and the engine itself: whatever could change the answer is in the key.
 //! The answer is kept as the engine gave it and read by the same reader, so that it meets the same bounds and comparisons as a fresh one.
 //! On disk lie only answers without a Secret's data; those with it, and all where there is no folder to trust, stay in this process.
-//! Deliberately absent: failures. A chart that failed is rendered again.
+//! A disk without room is told once and stops nobody: what does not fit is rendered again. Deliberately absent: failures. A chart that failed is rendered again.
 
 mod entry;
 mod folder;
 mod memory;
 mod secrets;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use agent_api::digest::Sha256;
 
@@ -26,13 +26,15 @@ pub struct Cache {
     engine: Arc<dyn ChartRenderer>,
     folder: Option<Arc<CacheFolder>>,
     memory: Memory,
+    /// What a disk without room was said to be, once it was.
+    full: OnceLock<String>,
 }
 
 impl Cache {
     /// Remembers in this process alone.
     #[must_use]
     pub fn new(engine: Arc<dyn ChartRenderer>) -> Self {
-        Self { engine, folder: None, memory: Memory::default() }
+        Self { engine, folder: None, memory: Memory::default(), full: OnceLock::new() }
     }
 
     /// Remembers in a folder, too.
@@ -44,6 +46,11 @@ impl Cache {
     /// The engine's version.
     pub(crate) fn version(&self) -> &str {
         self.engine.version()
+    }
+
+    /// That there was no room to keep what was rendered, for a person; `None` while there was.
+    pub(crate) fn full_disk(&self) -> Option<&str> {
+        self.full.get().map(String::as_str)
     }
 
     /// As [`ChartRenderer::render`], from what is kept where it can be.
@@ -109,20 +116,19 @@ impl Cache {
     async fn keep(&self, key: Sha256, answer: Vec<u8>, output: &EngineOutput) {
         let folder = self.folder.clone().filter(|_| !secrets::any(output));
         let Some(folder) = folder else { return self.memory.put(key, answer) };
+        let path = folder.path();
         let left = blocking(move || {
             let written = folder.open().and_then(|opened| opened.write(key.as_str(), &entry::close(&key, &answer)));
-            match written {
-                Ok(()) => None,
-                Err(problem) => {
-                    tracing::debug!("a rendering is not kept on disk: {problem}");
-                    Some((key, answer))
-                }
-            }
+            written.err().map(|problem| (key, answer, problem))
         })
         .await;
-        if let Some((key, answer)) = left {
-            self.memory.put(key, answer);
+        let Some((key, answer, problem)) = left else { return };
+        let told = format!("there is no room to keep renderings in {} ({problem}): charts are rendered again each time", path.display());
+        match problem.is_full_disk().then(|| self.full.set(told.clone())) {
+            Some(Ok(())) => tracing::warn!("{told}"),
+            Some(Err(_)) | None => tracing::debug!("a rendering is not kept on disk: {problem}"),
         }
+        self.memory.put(key, answer);
     }
 }
 

@@ -184,6 +184,12 @@ impl Renderer {
         self
     }
 
+    /// That the disk had no room to keep what was rendered, for a person; nothing else comes of it.
+    #[must_use]
+    pub fn full_disk(&self) -> Option<&str> {
+        self.engine.full_disk()
+    }
+
     /// Name and version of the engine, as recorded in an approval.
     #[must_use]
     pub fn engine_version(&self) -> &str {

@@ -5,7 +5,7 @@
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -57,6 +57,17 @@ pub(super) enum FolderError {
     Transfer { what: String, source: std::io::Error },
 }
 
+impl FolderError {
+    /// Whether the disk has no room. That the folder's own limits leave none is no trouble of the disk.
+    pub(super) fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Call { source, .. } => *source == Errno::NOSPC,
+            Self::Transfer { source, .. } => matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded),
+            Self::Owner { .. } | Self::Mode { .. } | Self::Kind(_) => false,
+        }
+    }
+}
+
 fn call<T>(what: &str, result: Result<T, Errno>) -> Result<T, FolderError> {
     result.map_err(|source| FolderError::Call { what: what.to_owned(), source })
 }
@@ -83,6 +94,11 @@ impl CacheFolder {
 
     fn new(above: PathBuf, below: &'static [&'static str]) -> Self {
         Self { above, below, user: geteuid().as_raw(), limits: LIMITS }
+    }
+
+    /// Where it is, or is to be.
+    pub(super) fn path(&self) -> PathBuf {
+        self.below.iter().fold(self.above.clone(), |path, name| path.join(name))
     }
 
     /// Opens it, made where it is missing.

@@ -5,6 +5,7 @@
 mod capabilities;
 mod corpus;
 mod editions;
+mod full_disk;
 mod generated;
 mod helm;
 mod kept;

@@ -9,6 +9,7 @@ use render::{CacheFolder, Difference, Engine, EngineError, RegistryAccess, Regis
 use super::{Approve, live};
 use crate::clctl::docker_config;
 use crate::error_code::{Code, Coded};
+use crate::terminal::talk;
 
 /// The first Kubernetes with admission policies as approvals need them.
 const OLDEST: (u32, u32) = (1, 30);
@@ -86,6 +87,7 @@ pub(super) async fn render(arguments: &Approve, client: &Client, bundle: &Bundle
     }
     let capabilities = renderer.capabilities_with_own_crds(bundle.manifest(), &served).await?;
     let (rendered, differences) = renderer.render_and_compare(bundle.manifest(), &capabilities).await?;
+    renderer.full_disk().into_iter().for_each(|full| talk(format_args!("warning: {full}")));
     let live = live::read(client, &rendered.objects).await?;
     let left_out = rendered.left_out.iter();
     let left_out =
