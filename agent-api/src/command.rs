@@ -24,6 +24,8 @@ pub struct Command {
     pub payload: Value,
 }
 
+/// All actions that there are.
+pub const ACTIONS: [&str; 9] = [SYNC_PLATFORM, "create_instance", "scale", "start", "stop", "restart", "backup", "delete_backup", "delete"];
 /// Action that proposes, and after approval applies, a bundle.
 pub const SYNC_PLATFORM: &str = "sync_platform";
 /// Target of [`SYNC_PLATFORM`].

@@ -185,7 +185,7 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// The next command to type, on stderr.
+/// The next command to type, on stderr: what follows `next: ` is taken by a shell as it is; what has to be filled in is in capitals.
 fn next(command: &str) {
     say(&format!("next: {command}"));
 }

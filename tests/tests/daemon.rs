@@ -282,6 +282,42 @@ async fn a_web_page_reads_nothing_of_the_local_api() {
     }
 }
 
+/// What cannot be asked is told as a problem document: another method, and a filter that would only ever find nothing.
+#[tokio::test]
+async fn what_the_local_api_does_not_take_is_a_problem_document() {
+    let lone = Lone::new("problems");
+    let _process = lone.start().await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let at = |path: &str| format!("http://127.0.0.1:{}{path}", lone.api_port);
+    let problem = async |request: reqwest::RequestBuilder| -> (u16, Value) {
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "application/problem+json");
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    };
+    for path in ["/v1/commands", "/v1/platform", "/v1/platform/pending", "/openapi.json"] {
+        for method in [reqwest::Method::POST, reqwest::Method::DELETE, reqwest::Method::PUT] {
+            let (status, document) = problem(client.request(method, at(path))).await;
+            assert_eq!(
+                (status, &document["code"], &document["status"]),
+                (405, &json!("method_not_allowed"), &json!(405)),
+                "{path}: {document}"
+            );
+        }
+    }
+    let (status, document) = problem(client.get(at("/v1/commands?action=sync_platfrom"))).await;
+    assert_eq!((status, &document["code"]), (400, &json!("bad_request")), "{document}");
+    let detail = document["detail"].as_str().unwrap();
+    assert!(detail.starts_with("`sync_platfrom` is no action; there are: sync_platform, create_instance, "), "{detail}");
+    let known = client.get(at("/v1/commands?action=sync_platform")).send().await.unwrap();
+    assert_eq!((known.status().as_u16(), known.text().await.unwrap()), (200, "[]".to_owned()));
+
+    let endpoint = format!("http://127.0.0.1:{}", lone.api_port);
+    let list = binaries().clicklink("list").args(["clctl", "commands", "list", "--action", "sync", "--endpoint", &endpoint]);
+    let refused = list.run(&lone.home, SOON).await.unwrap();
+    assert!(refused.code() == Some(1) && refused.stdout.is_empty(), "{refused:?}");
+    assert!(refused.stderr.contains("error[request_refused]: `sync` is no action; there are: sync_platform, "), "{}", refused.stderr);
+}
+
 #[tokio::test]
 async fn one_document_describes_both_ports_wherever_it_is_read() {
     let lone = Lone::new("openapi");

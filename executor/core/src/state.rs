@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agent_api::approval::Versions;
 use agent_api::command::{Command, CommandStatus};
 use agent_api::digest::Sha256;
-use agent_api::frame::CommandResult;
+use agent_api::frame::{CommandProgress, CommandResult};
 use agent_api::name::{CommandId, InstallId};
 use agent_api::object::ObjectKey;
 use serde::{Deserialize, Serialize};
@@ -117,6 +117,12 @@ impl State {
     #[must_use]
     pub fn stage(&self, id: CommandId) -> Option<Stage> {
         self.sync.as_ref().filter(|sync| sync.id == id).map(Sync::stage)
+    }
+
+    /// How far the sync that runs is; the object is the component that is applied.
+    #[must_use]
+    pub fn sync_progress(&self) -> Option<CommandProgress> {
+        self.sync.as_ref().map(Sync::standing)
     }
 
     /// Ended commands whose result the manager has not stored, oldest first.

@@ -68,7 +68,7 @@ impl Sync {
     }
 
     fn first(&self) -> [Effect; 2] {
-        [self.progress(1, None), Effect::Read(self.id, Read::TokenBundle)]
+        [self.progress(), Effect::Read(self.id, Read::TokenBundle)]
     }
 
     pub(crate) fn stage(&self) -> Stage {
@@ -85,11 +85,25 @@ impl Sync {
         self.bundle.sha256()
     }
 
-    /// Steps: the checks, then one a component.
-    fn progress(&self, step: usize, object: Option<String>) -> Effect {
+    /// How far it is. Steps: the checks, then one a component, which is the object.
+    pub(crate) fn standing(&self) -> CommandProgress {
+        let (step, component) = match &self.phase {
+            Phase::TokenBundle => (1, None),
+            Phase::Account { .. } => (2, None),
+            Phase::Rendering { .. } => (3, None),
+            Phase::Permissions { .. } => (4, None),
+            Phase::Images { .. } => (5, None),
+            Phase::DryRun { .. } => (6, None),
+            Phase::Applying { component, .. } => (CHECKS + 1 + component, self.bundle.manifest().components.get(*component)),
+        };
         let of = CHECKS + self.bundle.manifest().components.len();
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Effect::Progress(CommandProgress { id: self.id, stage: self.stage().as_str().into(), step: number(step), of: number(of), object })
+        let object = component.map(|component| component.name.to_string());
+        CommandProgress { id: self.id, stage: self.stage().as_str().into(), step: number(step), of: number(of), object }
+    }
+
+    fn progress(&self) -> Effect {
+        Effect::Progress(self.standing())
     }
 
     fn to(&self, phase: Phase) -> Self {
@@ -151,7 +165,7 @@ fn on_token_bundle(sync: &Sync, result: Result<TokenBundle, TokenBundleError>, n
     checks::token_bundle(&found, sync.sha256(), now).map_err(End::Refused)?;
     let home = found.approval.home_namespace.clone();
     let next = sync.to(Phase::Account { found });
-    let effects = [next.progress(2, None), Effect::Read(sync.id, Read::Account(home))];
+    let effects = [next.progress(), Effect::Read(sync.id, Read::Account(home))];
     Ok(Transition::default().sync(Some(next)).then_all(effects))
 }
 
@@ -160,14 +174,14 @@ fn on_account(sync: &Sync, found: &TokenBundle, result: Result<Option<Value>, Re
     checks::account(account.as_ref(), sync.sha256()).map_err(End::Refused)?;
     let read = Read::Render(Arc::clone(&sync.bundle), found.approval.capabilities.clone(), found.approval.home_namespace.clone());
     let next = sync.to(Phase::Rendering { found: found.clone(), account: account.unwrap_or_default() });
-    let effects = [next.progress(3, None), Effect::Read(sync.id, read)];
+    let effects = [next.progress(), Effect::Read(sync.id, read)];
     Ok(Transition::default().sync(Some(next)).then_all(effects))
 }
 
 fn on_rendered(sync: &Sync, found: &TokenBundle, account: &Value, result: Result<Arc<Judged>, String>) -> Result<Transition, End> {
     let judged = result.map_err(failed)?;
     let next = sync.to(Phase::Permissions { found: found.clone(), account: account.clone(), judged: Arc::clone(&judged) });
-    let effects = [next.progress(4, None), Effect::Read(sync.id, Read::Permissions(judged))];
+    let effects = [next.progress(), Effect::Read(sync.id, Read::Permissions(judged))];
     Ok(Transition::default().sync(Some(next)).then_all(effects))
 }
 
@@ -185,7 +199,7 @@ fn on_permissions(
     }
     let approved = checks::approve(&sync.bundle, judged, account, found, &state.site.versions).map_err(End::Refused)?;
     let next = sync.to(Phase::Images { approved: Arc::new(approved) });
-    let effects = [next.progress(5, None), Effect::Read(sync.id, Read::Images(Arc::clone(&sync.bundle)))];
+    let effects = [next.progress(), Effect::Read(sync.id, Read::Images(Arc::clone(&sync.bundle)))];
     Ok(Transition::default().sync(Some(next)).then_all(effects))
 }
 
@@ -205,7 +219,7 @@ fn on_images(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resul
     }
     let next = sync.to(Phase::DryRun { approved: Arc::clone(approved) });
     let read = Read::DryRun { approved: Arc::clone(approved), jobs_done: jobs_done(state, approved) };
-    Ok(Transition::default().sync(Some(next.clone())).then_all([next.progress(6, None), Effect::Read(sync.id, read)]))
+    Ok(Transition::default().sync(Some(next.clone())).then_all([next.progress(), Effect::Read(sync.id, read)]))
 }
 
 fn on_dry_run(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Result<Vec<String>, ReadError>) -> Result<Transition, End> {
@@ -219,11 +233,9 @@ fn on_dry_run(state: &State, sync: &Sync, approved: &Arc<Approved>, result: Resu
 }
 
 fn apply(state: &State, transition: Transition, sync: &Sync, approved: &Arc<Approved>, component: usize) -> Transition {
-    let name = sync.bundle.manifest().components.get(component).map(|c| c.name.to_string());
     let next = sync.to(Phase::Applying { approved: Arc::clone(approved), component });
     let jobs_done = jobs_done(state, approved);
-    let effects =
-        [next.progress(CHECKS + 1 + component, name), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
+    let effects = [next.progress(), Effect::Apply { id: sync.id, approved: Arc::clone(approved), component, jobs_done }];
     transition.sync(Some(next)).then_all(effects)
 }
 

@@ -148,6 +148,9 @@ impl World {
             Effect::Publish => ("publish".into(), None),
             Effect::Beat => ("beat".into(), None),
             Effect::Continue => ("continue".into(), Some(Event::Continue)),
+            Effect::Progress(progress) if self.state.sync_progress().as_ref() != Some(&progress) => {
+                panic!("{progress:?} is not where it is")
+            }
             Effect::Progress(progress) => (format!("{} {}/{}", progress.stage, progress.step, progress.of), None),
             Effect::Read(id, read) => {
                 let fact = match read {

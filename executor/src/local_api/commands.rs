@@ -1,6 +1,6 @@
 //! `GET /v1/commands?status=&action=` and `GET /v1/commands/{id}`.
 
-use agent_api::command::{CommandStatus, CommandView, Origin};
+use agent_api::command::{ACTIONS, CommandStatus, CommandView, Origin};
 use agent_api::name::CommandId;
 use agent_api::problem::Problem;
 use axum::Json;
@@ -35,14 +35,19 @@ pub(super) async fn list(
 ) -> Result<Json<Vec<CommandView>>, LocalError> {
     let Query(filter) = filter.map_err(|error| LocalError::BadRequest(error.body_text()))?;
     let all = daemon.ask(move |running| {
+        // A newer manager may have sent an action that this version refused without knowing it.
+        let in_journal = || running.state().commands.values().any(|entry| Some(&entry.command.action) == filter.action.as_ref());
+        if let Some(action) = filter.action.as_deref().filter(|action| !ACTIONS.contains(action) && !in_journal()) {
+            return Err(LocalError::BadRequest(format!("`{action}` is no action; there are: {}", ACTIONS.join(", "))));
+        }
         let wanted = |view: &CommandView| {
             filter.status.is_none_or(|status| view.status == status) && filter.action.as_ref().is_none_or(|action| view.action == *action)
         };
         let mut views: Vec<CommandView> = running.state().commands.keys().filter_map(|id| view(running, *id)).filter(wanted).collect();
         views.sort_by_key(|view| std::cmp::Reverse((view.created_at, view.id)));
-        views
+        Ok(views)
     });
-    all.await.map(Json).ok_or(LocalError::Stopping)
+    all.await.ok_or(LocalError::Stopping)?.map(Json)
 }
 
 /// One command.

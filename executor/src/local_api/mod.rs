@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 
 use crate::daemon::Daemon;
-pub(crate) use platform::{ChannelState, ChannelView, DriftedObject};
+pub(crate) use platform::{ChannelState, ChannelView, DriftedObject, SyncView};
 pub(crate) use problem::CODES;
 use problem::LocalError;
 
@@ -47,6 +47,7 @@ fn router(daemon: Daemon) -> Router {
     let router = routes().into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route));
     router
         .fallback(|| async { LocalError::NotFound("there is no such route".into()) })
+        .method_not_allowed_fallback(|| async { LocalError::Method })
         .layer(middleware::from_fn(only_from_here))
         .with_state(daemon)
 }

@@ -1,6 +1,8 @@
 //! `GET /v1/platform` and `GET /v1/platform/pending`.
 
+use agent_api::frame::CommandProgress;
 use agent_api::heartbeat::{AccessInfo, ClusterInfo, CommandCounts, ComponentState, ExecutorInfo, Platform};
+use agent_api::name::CommandId;
 use agent_api::pending::PendingBundle;
 use agent_api::problem::Problem;
 use axum::Json;
@@ -20,6 +22,8 @@ use crate::observe::Drifted;
 pub(super) struct PlatformView {
     /// The platform update.
     platform: Platform,
+    /// How far the sync that runs is; null while none does.
+    sync: Option<SyncView>,
     /// Live workload objects that are not as they were approved; null while that is not known.
     drift: Option<Vec<DriftedObject>>,
     /// The pending bundle's components, in its order.
@@ -34,6 +38,27 @@ pub(super) struct PlatformView {
     commands: CommandCounts,
     /// Its way to the manager.
     channel: ChannelView,
+}
+
+/// A sync that runs.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct SyncView {
+    /// Its command.
+    pub(crate) command: CommandId,
+    /// `checking`, `rendering` or `applying`.
+    pub(crate) stage: String,
+    /// Step, from 1: six of checks, then one a component.
+    pub(crate) step: u32,
+    /// Steps in all.
+    pub(crate) of: u32,
+    /// The component that is applied.
+    pub(crate) component: Option<String>,
+}
+
+impl From<CommandProgress> for SyncView {
+    fn from(CommandProgress { id, stage, step, of, object }: CommandProgress) -> Self {
+        Self { command: id, stage, step, of, component: object }
+    }
 }
 
 /// The command channel, as the executor sees it.
@@ -114,10 +139,11 @@ impl From<&Drifted> for DriftedObject {
     (status = 503, description = "The executor is stopping", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(super) async fn show(State(daemon): State<Daemon>) -> Result<Json<PlatformView>, LocalError> {
-    let answers = daemon.ask(|running| (running.heartbeat(), running.drift(), running.channel())).await;
-    let (heartbeat, drift, channel) = answers.ok_or(LocalError::Stopping)?;
+    let answers = daemon.ask(|running| (running.heartbeat(), running.drift(), running.channel(), running.state().sync_progress())).await;
+    let (heartbeat, drift, channel, sync) = answers.ok_or(LocalError::Stopping)?;
     Ok(Json(PlatformView {
         platform: heartbeat.platform,
+        sync: sync.map(Into::into),
         drift: drift.map(|drifted| drifted.iter().map(Into::into).collect()),
         components: heartbeat.components,
         cluster: heartbeat.cluster,

@@ -12,6 +12,8 @@ pub(crate) enum LocalError {
     Forbidden,
     /// No such thing.
     NotFound(String),
+    /// The path is right, the method is not.
+    Method,
     /// A query that cannot be read.
     BadRequest(String),
     /// The daemon is stopping.
@@ -38,19 +40,26 @@ const NOT_FOUND: LocalCode = LocalCode {
     title: "Not found",
     meaning: "There is no such thing, or no such route.",
 };
+const METHOD_NOT_ALLOWED: LocalCode = LocalCode {
+    name: "method_not_allowed",
+    status: StatusCode::METHOD_NOT_ALLOWED,
+    title: "Method not allowed",
+    meaning: "The path is right, the method is not.",
+};
 const BAD_REQUEST: LocalCode =
     LocalCode { name: "bad_request", status: StatusCode::BAD_REQUEST, title: "Bad request", meaning: "A filter or an id cannot be read." };
 const STOPPING: LocalCode =
     LocalCode { name: "stopping", status: StatusCode::SERVICE_UNAVAILABLE, title: "Stopping", meaning: "The executor is stopping." };
 
 /// All codes, in the order of the index.
-pub(crate) const CODES: [&LocalCode; 4] = [&FORBIDDEN, &NOT_FOUND, &BAD_REQUEST, &STOPPING];
+pub(crate) const CODES: [&LocalCode; 5] = [&FORBIDDEN, &NOT_FOUND, &METHOD_NOT_ALLOWED, &BAD_REQUEST, &STOPPING];
 
 impl LocalError {
     fn code(&self) -> &'static LocalCode {
         match self {
             Self::Forbidden => &FORBIDDEN,
             Self::NotFound(_) => &NOT_FOUND,
+            Self::Method => &METHOD_NOT_ALLOWED,
             Self::BadRequest(_) => &BAD_REQUEST,
             Self::Stopping => &STOPPING,
         }
@@ -62,6 +71,7 @@ impl IntoResponse for LocalError {
         let LocalCode { name, status, title, .. } = *self.code();
         let detail = match self {
             Self::Forbidden => "only requests to a loopback host, and from no other web origin, are answered".to_owned(),
+            Self::Method => "the local API only shows: GET is its one method".to_owned(),
             Self::NotFound(detail) | Self::BadRequest(detail) => detail,
             Self::Stopping => "the executor is stopping".to_owned(),
         };

@@ -36,7 +36,7 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
     match verb {
         Verb::Create { name } => {
             show(global, &client.post("clusters", &json!({ "name": name })).await?, &COLUMNS)?;
-            next(&format!("navin-manager environment create NAME --cluster {name} --registry-mode MODE --chart-base oci://…"));
+            next(&format!("navin-manager environment create NAME --cluster {name} --registry-mode MODE --chart-base oci://HOST/PATH"));
             Ok(())
         }
         Verb::List => show(global, &client.get("clusters").await?, &COLUMNS),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::segment;
 use super::output::{Column, Format, show};
-use super::{CliError, Global, next, print, question};
+use super::{CliError, Global, next, print, question, say};
 
 const COLUMNS: [Column; 10] = [
     ("ID", "/id"),
@@ -78,7 +78,8 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
                 None | Some(Format::Table | Format::Name) => print(&format!("{}\n", text("token")))?,
                 Some(Format::Json | Format::Yaml) => show(global, &answer, &[])?,
             }
-            next(&format!("at the connector, within the hour: clicklink clctl init --enroll {}", text("endpoint")));
+            say("at the connector, within the hour:");
+            next(&format!("clicklink clctl init --enroll {}", text("endpoint")));
             Ok(())
         }
         Verb::List => show(global, &client.get("executors").await?, &COLUMNS),
@@ -90,7 +91,8 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
             let revoked = client.post(&format!("executors/{}/revoke", segment(&id)), &json!({})).await?;
             show(global, &revoked, &COLUMNS)?;
             let cluster = revoked.get("cluster").and_then(Value::as_str).unwrap_or("NAME");
-            next(&format!("if it is to come back: navin-manager executor enroll --cluster {cluster}"));
+            say("if it is to come back:");
+            next(&format!("navin-manager executor enroll --cluster {cluster}"));
             Ok(())
         }
         Verb::Commands { id } => show(global, &client.get(&format!("executors/{}/commands", segment(&id))).await?, &COMMANDS),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Connect, read, segment};
 use super::output::{Column, Format, show};
-use super::{CliError, Global, next, print};
+use super::{CliError, Global, next, print, say};
 use crate::serve::data_dir::{BOOTSTRAP_TOKEN, CA_CERT};
 
 const COLUMNS: [Column; 5] = [
@@ -78,6 +78,7 @@ async fn create(name: &str, data_dir: Option<PathBuf>, bootstrap_file: Option<Pa
         }
         Some(Format::Json | Format::Yaml) => show(global, &created, &COLUMNS)?,
     }
-    next("keep it in a file of mode 0600, and: navin-manager cluster create NAME --token-file FILE");
+    say("keep it in a file of mode 0600, and:");
+    next("navin-manager cluster create NAME --token-file FILE");
     Ok(())
 }

@@ -47,6 +47,11 @@ fn preflight_says_for_each_failure_what_mends_it() {
         std::fs::write(&file, "k").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
     }
+    let yaml = clctl(folder.path(), &["preflight", "--config", "{}/config.yaml", "-o", "yaml"], "");
+    let findings: Value = serde_saphyr::from_str(&yaml.stdout).unwrap();
+    let json: Value = serde_json::from_str(&run().stdout).unwrap();
+    let categories = |findings: &Value| findings.as_array().unwrap().iter().map(|one| one["category"].clone()).collect::<Vec<_>>();
+    assert_eq!((yaml.code, categories(&findings)), (2, categories(&json)), "{}", yaml.stdout);
     let open = clctl(folder.path(), &["preflight", "--config", "{}/config.yaml"], "");
     assert_eq!(open.code, 2);
     assert!(open.stdout.contains("fix: chmod 0600 <folder>/secret-key\n"), "{}", open.stdout);

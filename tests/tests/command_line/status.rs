@@ -37,13 +37,15 @@ fn status_tells_where_the_platform_stands_and_what_to_run() {
     let seen = json!({"platform": platform, "components": [component], "cluster": cluster,
         "access": {"cluster": "absent", "platform": "absent"}, "of_a_later_version": 1});
     let endpoint = answering("200 OK", seen.to_string());
-    let next = format!("run: clicklink clctl platform approve (pending bundle sha {SHA})");
+    let next = "clicklink clctl platform approve";
 
     let table = clctl(folder.path(), &["status", "--endpoint", &endpoint, "-o", "table"], "");
     assert_eq!(table.code, 0, "{}", table.stderr);
     assert!(table.stdout.starts_with(&format!("Platform:  approval_required\nPending:   {SHA}\n")), "{}", table.stdout);
     assert!(table.stdout.contains("Cluster:   not reachable, read never\n"), "{}", table.stdout);
-    assert!(table.stderr.starts_with(&format!("next: {next}\nnext: let the executor see the cluster: ")), "{}", table.stderr);
+    let why =
+        format!("approve the pending bundle, sha {SHA}:\nnext: {next}\nlet the executor see the cluster:\nnext: clicklink clctl executor ");
+    assert!(table.stderr.starts_with(&why), "{}", table.stderr);
 
     let document = clctl(folder.path(), &["status", "--endpoint", &endpoint], "");
     let document: Value = serde_json::from_str(&document.stdout).unwrap();

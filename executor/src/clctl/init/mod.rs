@@ -170,9 +170,10 @@ impl Init {
             return;
         }
         let (config, access) = (self.config.display(), places.access.display());
-        talk("next: let the executor see the cluster, as cluster-admin:");
-        talk(format_args!("  clicklink clctl executor access grant --cluster --config {config} --output-dir {access}"));
-        talk(format_args!("  clicklink clctl executor access apply --cluster --config {config} --output-dir {access}"));
+        talk("let the executor see the cluster, as cluster-admin:");
+        for verb in ["grant", "apply"] {
+            talk(format_args!("next: clicklink clctl executor access {verb} --cluster --config {config} --output-dir {access}"));
+        }
     }
 }
 

@@ -48,6 +48,8 @@ enum Form {
     Text,
     /// A list of objects.
     Json,
+    /// The same.
+    Yaml,
 }
 
 /// `30s`, `2m`.
@@ -63,6 +65,10 @@ impl Preflight {
             Form::Text => data(finding::text(&findings)),
             Form::Json => match serde_json::to_string_pretty(&findings) {
                 Ok(text) => data(text),
+                Err(error) => return fail(Code::Internal, error),
+            },
+            Form::Yaml => match serde_saphyr::to_string(&findings) {
+                Ok(text) => data(text.trim_end()),
                 Err(error) => return fail(Code::Internal, error),
             },
         }

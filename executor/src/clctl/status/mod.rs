@@ -10,10 +10,11 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::next::Step;
 use crate::clctl::local_api::{LocalApi, LocalApiError};
 use crate::clctl::output::Output;
 use crate::error_code::{Code, Coded};
-use crate::local_api::ChannelView;
+use crate::local_api::{ChannelView, SyncView};
 use crate::terminal::{data, report, talk};
 
 /// Arguments.
@@ -30,6 +31,8 @@ pub(crate) struct Status {
 #[derive(Deserialize)]
 struct Seen {
     platform: Platform,
+    #[serde(default)]
+    sync: Option<SyncView>,
     components: Vec<ComponentState>,
     cluster: ClusterInfo,
     access: AccessInfo,
@@ -82,7 +85,9 @@ impl Status {
         let code = match Output::or_default(self.output) {
             Output::Table => {
                 data(text::text(&seen, now));
-                next.iter().for_each(|step| talk(format_args!("next: {step}")));
+                for Step { why, command } in &next {
+                    talk(format_args!("{why}:\nnext: {command}"));
+                }
                 ExitCode::SUCCESS
             }
             Output::Name => {
@@ -91,7 +96,7 @@ impl Status {
             }
             form @ (Output::Json | Output::Yaml) => {
                 answer["old"] = old.into();
-                answer["next"] = next.into();
+                answer["next"] = next.into_iter().map(|step| step.command).collect::<Vec<_>>().into();
                 form.print(&answer, &[], Vec::new, Vec::new)
             }
         };

@@ -1,4 +1,4 @@
-//! What a person should do next, given where the platform stands.
+//! What a person should do next, given where the platform stands: a command that a shell takes as it is, and what it is for.
 
 use agent_api::heartbeat::{AccessState, ExecutorKind, PlatformStatus};
 
@@ -7,15 +7,28 @@ use crate::local_api::ChannelState;
 
 /// How a refusal's hint begins.
 const RUN: &str = "run: clctl platform approve";
-/// The same as a command that the shell finds.
-const APPROVE: &str = "run: clicklink clctl platform approve";
+/// What stands between its command and its end.
+const PENDING: &str = " (pending bundle sha ";
 
-/// Commands, the most urgent first; none where nothing is to be done.
-pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
+/// One step.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Step {
+    /// What it is for.
+    pub(super) why: String,
+    /// What to type; what has to be filled in is in capitals.
+    pub(super) command: String,
+}
+
+fn step(why: impl Into<String>, command: impl Into<String>) -> Step {
+    Step { why: why.into(), command: command.into() }
+}
+
+/// The most urgent first; none where nothing is to be done.
+pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<Step> {
     let mut steps = Vec::new();
     match seen.channel.as_ref().map(|channel| (channel.state, channel.code.is_some())) {
-        Some((ChannelState::Refused, _)) => steps.push("enrol the executor again: clicklink clctl init --enroll <url> --force".into()),
-        Some((ChannelState::Disconnected, true)) => steps.push("look at the way to the manager: clicklink clctl preflight".into()),
+        Some((ChannelState::Refused, _)) => steps.push(step("enrol the executor again", "clicklink clctl init --enroll URL --force")),
+        Some((ChannelState::Disconnected, true)) => steps.push(step("look at the way to the manager", "clicklink clctl preflight")),
         Some((ChannelState::Connected, _) | (ChannelState::Disconnected, false)) | None => {}
     }
     match seen.platform.status {
@@ -27,19 +40,18 @@ pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
             if needs_approval || expired {
                 steps.push(approve(seen));
             }
-            steps.push("see why: clicklink clctl commands list --status failed --action sync_platform".into());
+            steps.push(step("see why", "clicklink clctl commands list --status failed --action sync_platform"));
         }
         PlatformStatus::None | PlatformStatus::Syncing | PlatformStatus::Synced | PlatformStatus::Approved => {}
     }
     match seen.access.cluster {
-        AccessState::Absent => steps.push(
-            "let the executor see the cluster: clicklink clctl executor access grant --cluster, then \
-             clicklink clctl executor access apply --cluster"
-                .into(),
-        ),
+        AccessState::Absent => steps.push(step(
+            "let the executor see the cluster",
+            "clicklink clctl executor access grant --cluster && clicklink clctl executor access apply --cluster",
+        )),
         // It renews its token long before; so late, something keeps it from that.
         AccessState::Expiring | AccessState::Expired => {
-            steps.push("renew the executor's access to the cluster: clicklink clctl executor access apply --cluster".into());
+            steps.push(step("renew the executor's access to the cluster", "clicklink clctl executor access apply --cluster"));
         }
         AccessState::Ok => {}
     }
@@ -47,13 +59,15 @@ pub(super) fn steps(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
 }
 
 /// As the executor's own hint says it, where it gave one (it knows its namespace).
-fn approve(seen: &Seen) -> String {
-    let Some(pending) = &seen.platform.pending_sha256 else { return APPROVE.to_owned() };
-    let own = seen.platform.message.iter().flat_map(|message| message.match_indices(RUN).map(|(at, _)| &message[at..]));
-    if let Some(own) = own.filter(|hint| hint.contains(&pending.to_string())).last() {
-        return own.replacen(RUN, APPROVE, 1);
+fn approve(seen: &Seen) -> Step {
+    const APPROVE: &str = "clicklink clctl platform approve";
+    let Some(pending) = &seen.platform.pending_sha256 else { return step("approve the pending bundle", APPROVE) };
+    let why = format!("approve the pending bundle, sha {pending}");
+    let own = seen.platform.message.iter().flat_map(|message| message.match_indices(RUN).map(|(at, _)| &message[at + RUN.len()..]));
+    let own = own.filter_map(|hint| hint.split_once(PENDING)).filter(|(_, rest)| rest.starts_with(&pending.to_string())).last();
+    if let Some((arguments, _)) = own {
+        return step(why, format!("{APPROVE}{arguments}"));
     }
     let in_pod = seen.executor.as_ref().is_some_and(|executor| executor.kind == ExecutorKind::Pod);
-    let secret = if in_pod { " --secret-namespace <namespace of the connector>" } else { "" };
-    format!("{APPROVE}{secret} (pending bundle sha {pending})")
+    step(why, format!("{APPROVE}{}", if in_pod { " --secret-namespace NAMESPACE" } else { "" }))
 }

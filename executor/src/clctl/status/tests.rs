@@ -34,25 +34,78 @@ fn ages_are_told_and_what_is_old_is_called_old() {
     assert!(text::old(&seen, at("2026-11-30T10:01:00Z")).is_empty());
 }
 
+fn commands(seen: &Seen, now: jiff::Timestamp) -> Vec<String> {
+    next::steps(seen, now).into_iter().map(|step| step.command).collect()
+}
+
 #[test]
 fn the_next_step_is_the_one_that_the_executor_would_tell() {
     let now = at("2026-11-30T10:01:00Z");
-    let vm = format!("run: clicklink clctl platform approve (pending bundle sha {SHA})");
-    assert_eq!(next::steps(&seen(|_| {}), now), std::slice::from_ref(&vm));
-    let pod = format!("run: clctl platform approve --secret-namespace home (pending bundle sha {SHA})");
+    let vm = "clicklink clctl platform approve";
+    assert_eq!(commands(&seen(|_| {}), now), [vm]);
+    assert_eq!(next::steps(&seen(|_| {}), now)[0].why, format!("approve the pending bundle, sha {SHA}"));
     let told = seen(|answer| {
         answer["platform"]["status"] = "failed".into();
-        answer["platform"]["message"] = format!("the approval has ended\n{pod}").into();
+        let hint = format!("run: clctl platform approve --secret-namespace home (pending bundle sha {SHA})");
+        answer["platform"]["message"] = format!("the approval has ended; {hint}").into();
     });
-    assert_eq!(next::steps(&told, now)[0], pod.replace("clctl", "clicklink clctl"));
-    let former = seen(|answer| answer["platform"]["message"] = "run: clctl platform approve (pending bundle sha 00)".into());
-    assert_eq!(next::steps(&former, now), [vm]);
+    assert_eq!(commands(&told, now)[0], "clicklink clctl platform approve --secret-namespace home");
+    let former =
+        seen(|answer| answer["platform"]["message"] = "run: clctl platform approve --secret-namespace x (pending bundle sha 00)".into());
+    assert_eq!(commands(&former, now), [vm]);
     let blind = seen(|answer| {
         answer["platform"]["status"] = "synced".into();
         answer["access"]["cluster"] = "absent".into();
     });
-    assert!(next::steps(&blind, now)[0].contains("executor access grant --cluster"));
-    assert!(next::steps(&seen(|answer| answer["platform"]["status"] = "synced".into()), now).is_empty());
+    assert!(commands(&blind, now)[0].contains("executor access grant --cluster"));
+    assert!(commands(&seen(|answer| answer["platform"]["status"] = "synced".into()), now).is_empty());
+}
+
+/// Every command that can be told, as a shell reads it: without anything that it would take for something else.
+#[test]
+fn a_shell_takes_every_next_step_as_it_is() {
+    let now = at("2026-11-30T10:01:00Z");
+    let mut told = Vec::new();
+    for status in ["approval_required", "failed"] {
+        for access in ["absent", "expired"] {
+            for (state, code) in [("refused", Value::Null), ("disconnected", "manager_unreachable".into())] {
+                for kind in ["vm", "pod"] {
+                    let seen = seen(|answer| {
+                        answer["platform"]["status"] = status.into();
+                        answer["access"]["cluster"] = access.into();
+                        answer["channel"] =
+                            json!({"state": state, "since": "2026-11-30T09:58:00Z", "code": code, "message": "m", "transport": null});
+                        answer["executor"] = json!({"id": "019b0000-0000-7000-8000-000000000001", "version": "1", "uptime_s": 1,
+                            "started_at": "2026-11-30T09:00:00Z", "kind": kind});
+                    });
+                    told.extend(commands(&seen, now));
+                }
+            }
+        }
+    }
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len(), 7, "{told:#?}");
+    for command in told {
+        assert!(command.starts_with("clicklink clctl ") && !command.contains(['<', '>', '(', '#', '…', '\'']), "{command}");
+        let shell = std::process::Command::new("sh").args(["-n", "-c", &command]).status().unwrap();
+        assert!(shell.success(), "{command}");
+    }
+}
+
+#[test]
+fn a_sync_that_runs_says_how_far_it_is() {
+    let told = |sync: Value| {
+        let seen = seen(|answer| {
+            answer["platform"]["status"] = "syncing".into();
+            answer["sync"] = sync;
+        });
+        text::text(&seen, at("2026-11-30T10:01:00Z")).lines().next().unwrap().to_owned()
+    };
+    let sync = |stage: &str, step: u32, component: Value| json!({"command": "019b0000-0000-7000-8000-000000000001", "stage": stage, "step": step, "of": 9, "component": component});
+    assert_eq!(told(sync("applying", 8, "collectors".into())), "Platform:  syncing: applying collectors, step 8 of 9");
+    assert_eq!(told(sync("checking", 5, Value::Null)), "Platform:  syncing: checking, step 5 of 9");
+    assert_eq!(told(Value::Null), "Platform:  syncing");
 }
 
 #[test]
@@ -72,7 +125,7 @@ fn a_channel_that_is_not_up_says_since_when_why_and_what_to_do() {
         assert!(text::text(&seen, now).contains(&format!("\nChannel:   {line}\n")), "{}", text::text(&seen, now));
         let steps = next::steps(&seen, now);
         assert_eq!(steps.len() == 2, step.is_some(), "{steps:?}");
-        assert!(step.is_none_or(|step| steps[0].ends_with(step)), "{steps:?}");
+        assert!(step.is_none_or(|step| steps[0].command.ends_with(step)), "{steps:?}");
     };
     let since = "2026-11-30T09:58:00Z";
     let channel = |state: &str, code: Value, message: Value, transport: Value| json!({"state": state, "since": since, "code": code, "message": message, "transport": transport});
@@ -83,7 +136,7 @@ fn a_channel_that_is_not_up_says_since_when_why_and_what_to_do() {
     check(away, line, Some("clicklink clctl preflight"));
     let refused = channel("refused", "executor_revoked".into(), "it was revoked".into(), Value::Null);
     let line = "refused by the manager for 3m: error[executor_revoked]: it was revoked";
-    check(refused, line, Some("clicklink clctl init --enroll <url> --force"));
+    check(refused, line, Some("clicklink clctl init --enroll URL --force"));
 }
 
 #[test]

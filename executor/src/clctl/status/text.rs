@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Seen;
 use crate::clctl::age;
 use crate::clctl::output::table;
-use crate::local_api::{ChannelState, ChannelView};
+use crate::local_api::{ChannelState, ChannelView, SyncView};
 use crate::terminal::escaped;
 
 /// What was read longer ago is old: the executor looks far more often.
@@ -23,7 +23,8 @@ pub(super) fn text(seen: &Seen, now: jiff::Timestamp) -> String {
         let _ = writeln!(out, "{:<10} {}", format!("{name}:"), escaped(&value, &[]));
     };
     let sha = |sha256: &Option<agent_api::digest::Sha256>| sha256.as_ref().map_or("-".to_owned(), ToString::to_string);
-    line("Platform", word(&platform.status));
+    let sync = seen.sync.as_ref().map(|sync| format!(": {}", running(sync))).unwrap_or_default();
+    line("Platform", format!("{}{sync}", word(&platform.status)));
     line("Pending", sha(&platform.pending_sha256));
     line("Approved", format!("{}{}", sha(&platform.approved_sha256), expiry(platform.approval_expires_at, now)));
     line("Applied", sha(&platform.applied_sha256));
@@ -85,6 +86,11 @@ fn read(at: Option<jiff::Timestamp>, now: jiff::Timestamp) -> String {
         Some(at) if is_old(at, now) => format!("{} ago (old)", age::since(at, now)),
         Some(at) => format!("{} ago", age::since(at, now)),
     }
+}
+
+fn running(sync: &SyncView) -> String {
+    let component = sync.component.as_ref().map(|component| format!(" {component}")).unwrap_or_default();
+    format!("{}{component}, step {} of {}", sync.stage, sync.step, sync.of)
 }
 
 fn channel(channel: &ChannelView, now: jiff::Timestamp) -> String {
