@@ -216,17 +216,24 @@ async fn a_turn_to_recreate_is_made(landscape: &Landscape, first: &Release) {
     let before = get(landscape, "deployment", DEPLOYMENT).await;
     assert_eq!(before["spec"]["strategy"]["type"], "RollingUpdate");
     let recreate = |text: &str| text.replacen("  template:", "  strategy:\n    type: Recreate\n  template:", 1);
-    let next = with_changed_chart(landscape, first, DEPLOYMENT, "deployment.yaml", recreate).await;
+    let mut next = with_changed_chart(landscape, first, DEPLOYMENT, "deployment.yaml", recreate).await;
+    // Together with it a webhook is switched off: its configuration goes with the approval, without being asked for.
+    next.component("clickhouse-operator").values["webhook"] = json!({"enabled": false});
+    let configuration = ["get", "validatingwebhookconfiguration", "clickhouse-operator"];
+    landscape.control_plane.kubectl(&configuration).await.unwrap().ok().unwrap();
     let sha256 = landscape.propose("recreate", &next).await.unwrap();
     landscape.until_ended(&sha256).await;
     let told = landscape.connector.approve(&["--dry-run"]).await.unwrap().ok().unwrap().stdout;
     for expected in [
         "spec.strategy.rollingUpdate is unset now, with your credentials; no rollout begins",
         r#"spec.strategy.type: "RollingUpdate" → "Recreate""#,
+        "ValidatingWebhookConfiguration.admissionregistration.k8s.io clickhouse-operator  (clickhouse-operator): withdrawn now, before anything",
     ] {
         assert!(told.contains(expected), "`{expected}` is not in:\n{told}");
     }
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    let gone = landscape.control_plane.kubectl(&configuration).await.unwrap();
+    assert!(gone.stderr.contains("NotFound"), "{gone:?}");
     landscape.until_status("synced", &sha256).await;
     let after = get(landscape, "deployment", DEPLOYMENT).await;
     assert_eq!(after["spec"]["strategy"], json!({"type": "Recreate"}));
@@ -237,6 +244,18 @@ async fn a_turn_to_recreate_is_made(landscape: &Landscape, first: &Release) {
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
     landscape.until_status("synced", &sha256).await;
     assert_eq!(get(landscape, "deployment", DEPLOYMENT).await["spec"]["strategy"]["type"], "RollingUpdate");
+    landscape.control_plane.kubectl(&configuration).await.unwrap().ok().unwrap();
+    what_is_going_is_nothing_to_apply_to(landscape).await;
+}
+
+/// An object that is held on its way out is named by the plan, with what holds it, before the first write.
+async fn what_is_going_is_nothing_to_apply_to(landscape: &Landscape) {
+    let (kind, name) = ("configmap", "clickhouse-operator-config");
+    let hold = json!({"metadata": {"finalizers": ["example.com/held"]}}).to_string();
+    landscape.control_plane.kubectl(&["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", &hold]).await.unwrap().ok().unwrap();
+    landscape.control_plane.kubectl(&["delete", kind, name, "-n", NAMESPACE, "--wait=false"]).await.unwrap().ok().unwrap();
+    let going = format!("ConfigMap {NAMESPACE}/{name}: it is being deleted since ");
+    refused(landscape, &[], &[&going, "and is held by its finalizers example.com/held; wait until it is gone"]).await;
 }
 
 /// The same charts in a bundle of another identity.

@@ -26,6 +26,7 @@ impl Approved {
         take_over::all(client, judged.permissions(), &self.taken, FIELD_MANAGER_APPROVE).await?;
         take_over::all(client, judged.workload(), &self.taken, FIELD_MANAGER_EXECUTOR).await?;
         replace::remove(client, judged.permissions(), &self.replaced).await?;
+        prune::withdraw(client, &self.leftovers).await.map_err(ApproveError::Withdraw)?;
         permissions::apply(client, judged, bundle.sha256()).await?;
 
         talk("Pinning what was approved …");

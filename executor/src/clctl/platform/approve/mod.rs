@@ -150,6 +150,8 @@ enum ApproveError {
     NotAgreed,
     #[error(transparent)]
     Replace(#[from] replace::ReplaceError),
+    #[error("a webhook configuration of a former bundle is not gone, and nothing was applied: {0}")]
+    Withdraw(RemovalError),
     #[error("the approval holds, and not everything of former bundles is gone: {0}")]
     Prune(RemovalError),
     #[error(transparent)]
@@ -182,7 +184,7 @@ impl Coded for ApproveError {
             Self::Rendering(error) => error.code(),
             Self::Obstacles(error) => error.code(),
             Self::Replace(error) => error.code(),
-            Self::Prune(error) => error.code(),
+            Self::Withdraw(error) | Self::Prune(error) => error.code(),
             Self::Permissions(error) => error.code(),
             Self::Pin(error) => error.code(),
             Self::Record(error) => error.code(),
@@ -208,7 +210,7 @@ impl Coded for ApproveError {
             Self::Rendering(error) => error.hints(),
             Self::Obstacles(error) => error.hints(),
             Self::Replace(error) => error.hints(),
-            Self::Prune(error) => error.hints(),
+            Self::Withdraw(error) | Self::Prune(error) => error.hints(),
             Self::Permissions(error) => error.hints(),
             Self::Pin(error) => error.hints(),
             Self::Record(error) => error.hints(),

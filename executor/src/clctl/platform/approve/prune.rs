@@ -1,5 +1,8 @@
 //! `--prune`: deletes what former bundles left, after everything else. What holds data of others has a flag of its own, and what a chart says is to
 //! be kept stays.
+//!
+//! Webhook configurations that this bundle lacks are withdrawn in any case, and before anything is applied: their server may go with this
+//! bundle, and `pcm-platform` could never remove one.
 
 use clap::Args;
 use cluster::Client;
@@ -36,6 +39,9 @@ impl Prune {
     }
 
     fn takes(&self, leftover: &Leftover) -> bool {
+        if leftover.is_webhook() {
+            return true;
+        }
         let asked = match leftover.key.kind.as_str() {
             "CustomResourceDefinition" => self.prune_crds,
             "Namespace" => self.prune_namespaces,
@@ -46,9 +52,18 @@ impl Prune {
     }
 }
 
-/// Deletes what is marked: what runs first, what grants rights or defines kinds last.
+/// Deletes the webhook configurations that are marked.
+pub(super) async fn withdraw(client: &Client, leftovers: &[Leftover]) -> Result<(), RemovalError> {
+    for leftover in leftovers.iter().filter(|leftover| leftover.pruned && leftover.is_webhook()) {
+        talk(format_args!("  withdrawn: {}", leftover.key));
+        removal::remove(client, &[object(leftover)]).await?;
+    }
+    Ok(())
+}
+
+/// Deletes what else is marked: what runs first, what grants rights or defines kinds last.
 pub(super) async fn delete(client: &Client, leftovers: &[Leftover]) -> Result<(), RemovalError> {
-    let mut marked: Vec<&Leftover> = leftovers.iter().filter(|leftover| leftover.pruned).collect();
+    let mut marked: Vec<&Leftover> = leftovers.iter().filter(|leftover| leftover.pruned && !leftover.is_webhook()).collect();
     marked.sort_by_key(|leftover| std::cmp::Reverse(leftover.key.row().map(agent_api::kind::Kind::order)));
     for leftover in marked {
         talk(format_args!("  pruned: {}", leftover.key));
@@ -102,5 +117,14 @@ mod tests {
         assert_eq!(kinds(Prune { prune_crds: true, ..prune }), "ConfigMap ClusterRole CustomResourceDefinition");
         assert_eq!(kinds(Prune { prune_namespaces: true, ..prune }), "ConfigMap ClusterRole Namespace");
         assert_eq!(kinds(Prune { prune_storage_classes: true, ..prune }), "ConfigMap ClusterRole StorageClass VolumeSnapshotClass");
+    }
+    /// Whoever approves a bundle without them does not want them in force, whatever their charts said.
+    #[test]
+    fn webhooks_that_a_bundle_lacks_are_withdrawn() {
+        let hooks = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+        let mut leftovers: Vec<Leftover> = hooks.iter().flat_map(|kind| [leftover(kind, false), leftover(kind, true)]).collect();
+        leftovers.push(leftover("ClusterRole", false));
+        Prune::default().mark(&mut leftovers);
+        assert_eq!(leftovers.iter().filter(|leftover| leftover.pruned).count(), 4, "{leftovers:?}");
     }
 }

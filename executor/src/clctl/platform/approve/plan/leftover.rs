@@ -27,8 +27,15 @@ pub(in super::super) struct Leftover {
     pub(in super::super) api_version: String,
     /// Its chart said that it is to be kept (`helm.sh/resource-policy`).
     pub(in super::super) keep: bool,
-    /// It is deleted at the end, as asked.
+    /// It is deleted: a webhook configuration before anything is applied, all else at the end, as asked.
     pub(in super::super) pruned: bool,
+}
+
+impl Leftover {
+    /// Whether it could still decide on the requests of others.
+    pub(in super::super) fn is_webhook(&self) -> bool {
+        matches!(self.key.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+    }
 }
 
 /// Those of `live` that the bundle lacks. In the permissions half an approval's stamp tells what was applied by one; in the workload half

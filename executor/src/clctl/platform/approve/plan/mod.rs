@@ -148,7 +148,8 @@ impl Plan {
 
     /// Whether applying would change anything but stamps and the token, as far as is known.
     pub(super) fn changes(&self) -> bool {
-        self.objects().any(|object| object.action != Action::Unchanged && !object.approved_before)
+        let changed = self.objects().any(|object| object.action != Action::Unchanged && !object.approved_before);
+        changed || self.leftovers.iter().any(|leftover| leftover.pruned)
     }
 
     /// Marks the Jobs that are not there, of a bundle that is approved already: whether they have run the executor alone knows.

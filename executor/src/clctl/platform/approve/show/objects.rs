@@ -23,7 +23,12 @@ pub(super) fn write(plan: &Plan, all: bool, out: &mut String) {
         let component = leftover.component.as_ref().map(|component| format!("  ({component})")).unwrap_or_default();
         let running = if leftover.running { ", running" } else { "" };
         let keep = if leftover.keep { ", to be kept" } else { "" };
-        format!("{}{component}{running}{keep}{}", leftover.object, if leftover.pruned { ": deleted at the end" } else { "" })
+        let end = match (leftover.pruned, leftover.is_webhook()) {
+            (true, true) => ": withdrawn now, before anything is applied",
+            (true, false) => ": deleted at the end",
+            (false, _) => "",
+        };
+        format!("{}{component}{running}{keep}{end}", leftover.object)
     });
     list(out, "Left over from former bundles, and not touched unless it says so", &leftovers.collect::<Vec<_>>());
     list(out, "Secrets that somebody else fills (created empty where they are missing)", &plan.placeholder_secrets);
