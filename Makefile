@@ -1,10 +1,10 @@
 # Commands of this repository; `make help` lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build tools demo test soak bench check sim charts fmt gen clean
+.PHONY: help build tools demo demo-operator test soak bench check sim charts fmt gen clean
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 tools: ## Build the pinned tools and the chart engine, once, into the user's cache folder
 	@tests/tools/build
@@ -16,6 +16,9 @@ build: tools ## Build everything that is run: clicklink, navin-manager, navin-op
 demo: build ## Run the main job on a real control plane and tell the story (KEEP=1 leaves it running)
 	@target/debug/demo
 
+demo-operator: build ## Tell a component's life at the operator on a real control plane, as a person at kubectl sees it
+	@target/debug/demo-operator
+
 test: build ## Run all tests, the system tests on real parts included
 	@cargo test --locked --workspace
 
@@ -25,8 +28,8 @@ soak: build ## Run the tests that have a longer form in it: hundreds of kills, m
 	@SOAK=1 cargo test --locked --package system-tests --test updates interrupted -- --nocapture
 	@EXECUTORS=2000 cargo test --locked --package navin-manager --test boundaries -- --nocapture shedding
 
-bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000, OBJECTS=100; nine minutes)
-	@cargo build --release --locked --bin clicklink --bin navin-manager --bin testbed-supervisor --bin bench
+bench: tools ## Measure the release binaries: memory, processor, acknowledgements (IDLE_SECONDS=300, EXECUTORS=1000, OBJECTS=100, COMPONENTS=1000, ONLY=one part; a quarter of an hour)
+	@cargo build --release --locked --bin clicklink --bin navin-manager --bin navin-operator --bin testbed-supervisor --bin bench
 	@install -m 0755 "$$(tests/tools/build --where clicklink-render | cut -d= -f2)" target/release/clicklink-render
 	@target/release/bench
 

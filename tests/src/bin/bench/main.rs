@@ -9,6 +9,7 @@ mod footprint;
 mod helm;
 mod idle;
 mod lone;
+mod operator;
 mod peak;
 mod percentile;
 mod pull;
@@ -32,8 +33,11 @@ const EXECUTORS: u64 = 1000;
 /// Objects of the update beside helm, unless `OBJECTS` sets another number.
 const OBJECTS: u64 = 100;
 
+/// Components of the operator, unless `COMPONENTS` sets another number.
+const COMPONENTS: u64 = 1000;
+
 /// What `ONLY` may name.
-const PARTS: [&str; 6] = ["idle", "commands", "render", "pull", "approve", "fleet"];
+const PARTS: [&str; 7] = ["idle", "commands", "render", "pull", "approve", "fleet", "operator"];
 
 #[tokio::main]
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is data, the rest is talk")]
@@ -55,6 +59,7 @@ async fn measure(table: &mut Table) -> Result<()> {
     let window = Duration::from_secs(number("IDLE_SECONDS", IDLE_SECONDS)?);
     let executors = usize::try_from(number("EXECUTORS", EXECUTORS)?)?;
     let objects = u32::try_from(number("OBJECTS", OBJECTS)?)?;
+    let components = usize::try_from(number("COMPONENTS", COMPONENTS)?)?;
     let only = std::env::var("ONLY").unwrap_or_default();
     let wanted = |name: &str| only.is_empty() || only == name;
     ensure!(only.is_empty() || PARTS.contains(&only.as_str()), "ONLY={only}: it is one of {}", PARTS.join(", "));
@@ -82,6 +87,10 @@ async fn measure(table: &mut Table) -> Result<()> {
     if wanted("fleet") {
         eprintln!("{executors} simulated executors at a manager …");
         fleet::measure(table, executors).await?;
+    }
+    if wanted("operator") {
+        eprintln!("{components} components at an operator, and helm's loop beside it …");
+        operator::measure(table, components, window / 5).await?;
     }
     Ok(())
 }

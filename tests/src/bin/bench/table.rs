@@ -16,6 +16,13 @@ impl Table {
         self.0.push([measure.into(), format!("{} {unit}", figure(value)), format!("≤ {} {unit}", figure(goal)), beside]);
     }
 
+    /// A figure with a goal that it must reach.
+    pub(crate) fn at_least(&mut self, measure: &str, value: f64, goal: f64, unit: &str, beside: &str) {
+        let verdict = if value >= goal { "met" } else { "MISSED" };
+        let beside = if beside.is_empty() { verdict.to_owned() } else { format!("{verdict}; {beside}") };
+        self.0.push([measure.into(), format!("{} {unit}", figure(value)), format!("≥ {} {unit}", figure(goal)), beside]);
+    }
+
     /// A figure without a goal of its own.
     pub(crate) fn figure(&mut self, measure: &str, value: f64, unit: &str, beside: &str) {
         self.0.push([measure.into(), format!("{} {unit}", figure(value)), "–".into(), beside.into()]);
