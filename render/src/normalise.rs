@@ -123,6 +123,9 @@ impl Normalised {
             if row.kind == "Secret" {
                 fold_string_data(&mut object);
             }
+            if row.half == Half::Permissions {
+                drop_empty_ca_bundles(&mut object);
+            }
         }
         let placeholder = row.is_some_and(|row| row.kind == "Secret") && is_placeholder(&object);
         let workload = row.is_some_and(|row| row.half == Half::Workload);
@@ -195,6 +198,21 @@ fn set_namespace(object: &mut Value, row: &Kind, default: Option<&str>) {
     } else if let (false, Some(default)) = (given, default) {
         metadata.insert("namespace".to_owned(), Value::from(default));
     }
+}
+
+/// An empty `caBundle` is a place for another writer's: whoever set it to nothing would take it back from them, or be in conflict with them.
+fn drop_empty_ca_bundles(object: &mut Value) {
+    let drop_empty = |client: Option<&mut Value>| {
+        if let Some(client) = client.and_then(Value::as_object_mut)
+            && client.get("caBundle").is_some_and(|bundle| bundle.is_null() || bundle == "")
+        {
+            client.remove("caBundle");
+        }
+    };
+    for webhook in object.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+        drop_empty(webhook.get_mut("clientConfig"));
+    }
+    drop_empty(object.pointer_mut("/spec/conversion/webhook/clientConfig"));
 }
 
 /// A service account that a RoleBinding names without a namespace is one of the binding's.

@@ -129,6 +129,25 @@ fn subjects_of_a_role_binding_are_completed() {
 }
 
 #[test]
+fn an_empty_ca_bundle_is_left_to_whoever_fills_it() {
+    let client = |bundle: Value| json!({"service": {"name": "s"}, "caBundle": bundle});
+    let admission = "admissionregistration.k8s.io/v1";
+    for (bundle, stays) in [(json!(""), false), (json!(null), false), (json!("QQ=="), true)] {
+        for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
+            let webhooks = json!([{"name": "w", "clientConfig": client(bundle.clone())}, {"name": "v"}]);
+            let result = one(named(admission, kind, json!({"webhooks": webhooks})));
+            assert_eq!(result.pointer("/webhooks/0/clientConfig/caBundle").is_some(), stays, "{result}");
+        }
+        let conversion = json!({"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client(bundle.clone())}}});
+        let result = one(named("apiextensions.k8s.io/v1", "CustomResourceDefinition", json!({"spec": conversion})));
+        assert_eq!(result.pointer("/spec/conversion/webhook/clientConfig/caBundle").is_some(), stays, "{result}");
+        // Of a workload object nothing is dropped: there it is somebody's text.
+        let result = one(named("v1", "ConfigMap", json!({"webhooks": [{"clientConfig": client(bundle.clone())}]})));
+        assert!(result.pointer("/webhooks/0/clientConfig/caBundle").is_some(), "{result}");
+    }
+}
+
+#[test]
 fn secrets_are_folded_and_empty_ones_are_places_for_others() {
     let result = one(named("v1", "Secret", json!({"data": {"a": "eA==", "b": "eA=="}, "stringData": {"b": "new"}})));
     assert_eq!((&result["data"], result.get("stringData")), (&json!({"a": "eA==", "b": "bmV3"}), None));

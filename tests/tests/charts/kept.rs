@@ -3,7 +3,8 @@
 //! - hooks that never run here (test, delete, rollback, unknown to Helm) are left out, by name;
 //! - `status` and an empty `creationTimestamp` go; labels of ours are added;
 //! - an object gets its component's namespace, a cluster-scoped one loses it;
-//! - `stringData` of a Secret is folded into `data`; a Job's name is made longer by its content's digest.
+//! - `stringData` of a Secret is folded into `data`; a Job's name is made longer by its content's digest;
+//! - an empty `caBundle` goes (no chart of the corpus has one).
 
 use agent_api::manifest::{Bundle, Manifest};
 use agent_api::object::ObjectKey;

@@ -245,17 +245,6 @@ async fn a_turn_to_recreate_is_made(landscape: &Landscape, first: &Release) {
     landscape.until_status("synced", &sha256).await;
     assert_eq!(get(landscape, "deployment", DEPLOYMENT).await["spec"]["strategy"]["type"], "RollingUpdate");
     landscape.control_plane.kubectl(&configuration).await.unwrap().ok().unwrap();
-    what_is_going_is_nothing_to_apply_to(landscape).await;
-}
-
-/// An object that is held on its way out is named by the plan, with what holds it, before the first write.
-async fn what_is_going_is_nothing_to_apply_to(landscape: &Landscape) {
-    let (kind, name) = ("configmap", "clickhouse-operator-config");
-    let hold = json!({"metadata": {"finalizers": ["example.com/held"]}}).to_string();
-    landscape.control_plane.kubectl(&["patch", kind, name, "-n", NAMESPACE, "--type=merge", "-p", &hold]).await.unwrap().ok().unwrap();
-    landscape.control_plane.kubectl(&["delete", kind, name, "-n", NAMESPACE, "--wait=false"]).await.unwrap().ok().unwrap();
-    let going = format!("ConfigMap {NAMESPACE}/{name}: it is being deleted since ");
-    refused(landscape, &[], &[&going, "and is held by its finalizers example.com/held; wait until it is gone"]).await;
 }
 
 /// The same charts in a bundle of another identity.

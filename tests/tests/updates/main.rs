@@ -10,6 +10,7 @@ mod checks;
 mod consent;
 mod interrupted;
 mod least_secret;
+mod others;
 mod plan;
 mod renewal;
 mod reset;

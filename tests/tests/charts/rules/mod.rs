@@ -1,13 +1,14 @@
 //! The rules for what a bundle holds, a chart each: rendered by the real engine, normalised and judged as `approve` and the executor do.
 //!
-//! What a rule asks of a live cluster (webhook configurations that are removed, a `caBundle` of another writer, a write that a webhook
-//! holds up) is in `tests/updates` and beside the code.
+//! What a rule does to a live cluster (webhook configurations that are withdrawn, another writer's `caBundle`, a write that a webhook holds
+//! up) is in `tests/updates` and beside the code.
 
 mod normalising;
 mod order;
 mod refusals;
 mod rendering;
 mod webhooks;
+mod webhooks_live;
 
 use agent_api::manifest::Bundle;
 use executor_core::bundle::{Judged, LiveServices, Refusals, Scope, judge};

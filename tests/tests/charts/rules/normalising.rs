@@ -17,7 +17,7 @@ struct Row {
     holds: &'static [(&'static str, &'static str)],
 }
 
-const ROWS: [Row; 22] = [
+const ROWS: [Row; 23] = [
     Row {
         rule: "`List` objects are opened, those inside others too",
         chart: "
@@ -75,6 +75,19 @@ subjects: [{kind: ServiceAccount, name: s}, {kind: ServiceAccount, name: t, name
         chart: "{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: b2xk, l: bA==}, stringData: {k: new}}",
         objects: &["Secret platform/a"],
         holds: &[("/data/k", r#""bmV3""#), ("/data/l", r#""bA==""#), ("/stringData", "null")],
+    },
+    Row {
+        rule: "an empty caBundle is a place for another writer's",
+        chart: "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: a}
+webhooks: [{name: w, clientConfig: {caBundle: '', service: {name: s, namespace: elsewhere}}}, {name: v, clientConfig: {caBundle: QQ==}}]",
+        objects: &["ValidatingWebhookConfiguration.admissionregistration.k8s.io a"],
+        holds: &[
+            ("/webhooks/0/clientConfig", r#"{"service":{"name":"s","namespace":"elsewhere"}}"#),
+            ("/webhooks/1/clientConfig", r#"{"caBundle":"QQ=="}"#),
+        ],
     },
     Row {
         rule: "test hooks are left out",
