@@ -124,10 +124,9 @@ struct Terms {
 impl Terms {
     async fn serve(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
-            self.readiness.is_there();
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.leader.lead() => {}
+                () = self.leader.lead(&self.readiness) => {}
             }
             self.figures.leader.set(1);
             self.term(&stop).await;

@@ -104,7 +104,7 @@ impl Store {
         let concerns = |key: &ObjectKey| {
             let Some(entry) = contents.objects.get(key) else { return false };
             match &entry.aims {
-                Aims::Nobody => key.kind == "PersistentVolumeClaim" && entry.owner.is_none(),
+                Aims::Nobody => entry.owner.is_none() && workloads.iter().any(|workload| may_be_claim_of(key, workload)),
                 Aims::Scales(target) => workloads.iter().any(|workload| workload.key.kind == target.0 && workload.key.name == target.1),
                 Aims::Selects(selector) => workloads.iter().any(|workload| workload.is_selected_by(selector)),
             }
@@ -200,6 +200,12 @@ impl Contents {
 pub fn component_key(name: &Name) -> ObjectKey {
     let group = cluster::crd::managed_component::GROUP.to_owned();
     ObjectKey { group, kind: KIND.to_owned(), namespace: name.namespace.clone(), name: name.name.clone() }
+}
+
+/// Whether a claim may have been made from the templates of a StatefulSet: `<template>-<set>-<ordinal>`.
+fn may_be_claim_of(key: &ObjectKey, workload: &Workload<'_>) -> bool {
+    let of_set = workload.key.kind == "StatefulSet" && key.kind == "PersistentVolumeClaim";
+    of_set && key.name.rsplit_once('-').is_some_and(|(name, _)| name.ends_with(&format!("-{}", workload.key.name)))
 }
 
 fn is_shared(key: &ObjectKey) -> bool {
@@ -299,9 +305,11 @@ mod tests {
         assert_eq!(names(&store.put(&scaler)), ["a"]);
         let budget = object("policy/v1", "PodDisruptionBudget", "by-hand", 4, None, json!({"selector": {"matchLabels": {"app": "b"}}}));
         assert_eq!(names(&store.put(&budget)), ["b"]);
-        store.put(&object("v1", "PersistentVolumeClaim", "data-a-0", 5, None, json!({})));
-        assert_eq!(seen(&store, "a"), ["PersistentVolumeClaim/data-a-0", "Deployment/a", "HorizontalPodAutoscaler/by-hand"]);
-        assert_eq!(seen(&store, "b"), ["PersistentVolumeClaim/data-a-0", "Deployment/b", "PodDisruptionBudget/by-hand"]);
+        store.put(&object("apps/v1", "StatefulSet", "db", 5, Some("b"), json!({})));
+        store.put(&object("v1", "PersistentVolumeClaim", "data-db-0", 5, None, json!({})));
+        assert_eq!(seen(&store, "a"), ["Deployment/a", "HorizontalPodAutoscaler/by-hand"]);
+        let expected = ["PersistentVolumeClaim/data-db-0", "Deployment/b", "StatefulSet/db", "PodDisruptionBudget/by-hand"];
+        assert_eq!(seen(&store, "b"), expected);
         assert_eq!(names(&store.remove(&scaler)), ["a"]);
     }
 }

@@ -19,8 +19,14 @@ use self::figures::Figures;
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the operator waits for, if for anything.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Readiness(Arc<Mutex<Option<String>>>);
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Some("an answer of the API server".to_owned()))))
+    }
+}
 
 impl Readiness {
     /// Not ready, and why.

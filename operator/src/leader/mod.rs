@@ -14,6 +14,7 @@ use tracing::{info, warn};
 
 use self::rule::{Observed, Step, step};
 use crate::generate::OPERATOR;
+use crate::health::Readiness;
 use crate::reconcile::FIELD_MANAGER;
 
 /// A Lease that was not renewed for so long is another's to take.
@@ -33,13 +34,15 @@ pub struct Leader {
     identity: String,
     deadline: watch::Sender<Deadline>,
     observed: Option<Observed>,
+    /// The Lease as it was last put.
+    held: Option<Value>,
 }
 
 impl Leader {
     /// One that does not lead yet. `client` must not be fenced.
     #[must_use]
     pub fn new(client: Client, namespace: &str, identity: String) -> Self {
-        Self { client, namespace: namespace.to_owned(), identity, deadline: watch::Sender::new(None), observed: None }
+        Self { client, namespace: namespace.to_owned(), identity, deadline: watch::Sender::new(None), observed: None, held: None }
     }
 
     /// Until when writes may be sent.
@@ -48,8 +51,8 @@ impl Leader {
         self.deadline.subscribe()
     }
 
-    /// Waits until this operator leads.
-    pub async fn lead(&mut self) {
+    /// Waits until this operator leads. It is ready while it stands by, and not while the Lease cannot be had.
+    pub async fn lead(&mut self, readiness: &Readiness) {
         loop {
             let begun = Instant::now();
             match self.try_to_lead(begun).await {
@@ -58,8 +61,11 @@ impl Leader {
                     self.deadline.send_replace(Some(begun + WRITES));
                     return;
                 }
-                Ok(false) => {}
-                Err(error) => warn!("the Lease cannot be had: {error}"),
+                Ok(false) => readiness.is_there(),
+                Err(error) => {
+                    warn!("the Lease cannot be had: {error}");
+                    readiness.waits(error.to_string());
+                }
             }
             sleep(PAUSE).await;
         }
@@ -78,6 +84,7 @@ impl Leader {
         match taken {
             Ok(lease) => {
                 self.observed = Observed::of(Some(&lease), None, now);
+                self.held = Some(lease);
                 Ok(true)
             }
             // Another was faster.
@@ -108,15 +115,28 @@ impl Leader {
         self.deadline.send_replace(None);
     }
 
+    /// Puts the Lease over what was last put; where somebody else touched it, it is read, and may be another's.
     async fn renew(&mut self, now: Instant) -> Result<bool, ClusterError> {
-        let Some(live) = object::get(&self.client, &self.lease(Value::Null)).await? else { return Ok(false) };
+        let held = self.held.take();
+        let read = held.is_none();
+        let live = match held {
+            Some(held) => held,
+            None => match object::get(&self.client, &self.lease(Value::Null)).await? {
+                Some(live) => live,
+                None => return Ok(false),
+            },
+        };
         let Some(observed) = Observed::of(Some(&live), None, now).filter(|observed| observed.holder == self.identity) else {
             return Ok(false);
         };
         let mut spec = self.spec(observed.transitions);
         spec["acquireTime"] = live.pointer("/spec/acquireTime").cloned().unwrap_or_default();
         match self.put(live, spec).await {
-            Ok(_) => Ok(true),
+            Ok(put) => {
+                self.held = Some(put);
+                Ok(true)
+            }
+            Err(error) if exact::is_late(&error) && !read => Box::pin(self.renew(now)).await,
             Err(error) if exact::is_late(&error) => Ok(false),
             Err(error) => Err(error),
         }

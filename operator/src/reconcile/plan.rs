@@ -359,7 +359,8 @@ impl Plan {
             security: &self.security,
             earlier: before.operation_state.filter(|_| again),
         });
-        for note in &self.notes {
+        let scalers = self.expected.iter().filter_map(|expected| autoscaler::trouble(live.get(&expected.key)?));
+        for note in self.notes.iter().cloned().chain(scalers) {
             dimensions.operation.message.push_str(&format!("; {note}"));
         }
         let left: BTreeSet<&ObjectKey> = match &self.steps {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use system_tests::eventually;
-use system_tests::operated::{Components, PATIENCE, Stage, spec};
+use system_tests::operated::{Components, PATIENCE, Stage, condition, spec};
 
 use crate::{STARTED, STOPPED};
 
@@ -108,6 +108,15 @@ async fn mise_a_l_echelle_par_hpa() {
     components.until("web-hpa", STARTED).await;
     let hpa = components.object("autoscaling/v2", "HorizontalPodAutoscaler", "web-hpa-deployment").await.unwrap().unwrap();
     assert_eq!(hpa["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
+    eventually("the autoscaler's trouble to be told", PATIENCE, || async {
+        let component = components.get("web-hpa").await?.unwrap();
+        let told = condition(&component, "OperationSucceeded")["message"].to_string();
+        let expected =
+            "HorizontalPodAutoscaler.autoscaling navin-platform/web-hpa-deployment does not scale: ScalingActive FailedGetResourceMetric";
+        anyhow::ensure!(told.contains(expected), "{told}");
+        Ok(())
+    })
+    .await;
     // There is no metrics-server: who scales by hand stands in for it. The count is the autoscaler's, and nobody writes it.
     let scale = kube::api::Patch::Merge(json!({"spec": {"replicas": 5}}));
     components

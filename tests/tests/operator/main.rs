@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arrets_et_pannes;
+mod charts_epingles;
 mod composants_et_operations;
 mod dimensions;
 

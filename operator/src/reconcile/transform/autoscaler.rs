@@ -77,6 +77,24 @@ pub fn is_scaled_object(key: &ObjectKey) -> bool {
     key.group == KEDA && key.kind == "ScaledObject"
 }
 
+/// Conditions of a live autoscaler that keep it from scaling, `type reason` each: of a HorizontalPodAutoscaler, that it gets no metrics or may
+/// not scale; of a ScaledObject, that it is not ready.
+#[must_use]
+pub fn trouble(live: &Value) -> Option<String> {
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array)?;
+    let text = |condition: &Value, field: &str| condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let keeps = |condition: &&Value| {
+        let resting = text(condition, "reason") == "ScalingDisabled";
+        ["ScalingActive", "AbleToScale", "Ready"].contains(&text(condition, "type").as_str())
+            && text(condition, "status") == "False"
+            && !resting
+    };
+    let told: Vec<String> =
+        conditions.iter().filter(keeps).map(|condition| format!("{} {}", text(condition, "type"), text(condition, "reason"))).collect();
+    (is_autoscaler(&ObjectKey::of(live)) && !told.is_empty())
+        .then(|| format!("{} does not scale: {}", ObjectKey::of(live), told.join(", ")))
+}
+
 /// The bounds of an autoscaler, with the defaults of its kind: HPA from 1; KEDA from 0, to 100.
 #[must_use]
 pub fn bounds(object: &Value) -> Bounds {
@@ -129,5 +147,22 @@ mod tests {
             assert_eq!(scales(&object, &workload), expected, "{object}");
         }
         assert_eq!(bounds(&keda), Bounds { min: 0, max: 100 });
+    }
+
+    #[test]
+    fn what_keeps_an_autoscaler_from_scaling_is_told() {
+        let hpa = |conditions: Value| {
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a", "namespace": "n"},
+                "status": {"conditions": conditions}})
+        };
+        let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason});
+        let able = condition("AbleToScale", "True", "SucceededGetScale");
+        let blind = condition("ScalingActive", "False", "FailedGetResourceMetric");
+        let told = "HorizontalPodAutoscaler.autoscaling n/a does not scale: ScalingActive FailedGetResourceMetric".to_owned();
+        assert_eq!(trouble(&hpa(json!([able, blind]))), Some(told));
+        let limited = condition("ScalingLimited", "False", "DesiredWithinRange");
+        assert_eq!(trouble(&hpa(json!([able, limited]))), None);
+        assert_eq!(trouble(&hpa(json!([condition("ScalingActive", "False", "ScalingDisabled")]))), None, "its workload is stopped");
+        assert_eq!(trouble(&hpa(json!(null))), None);
     }
 }
