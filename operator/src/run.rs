@@ -21,7 +21,7 @@ use tracing_subscriber::{EnvFilter, Layer as _};
 use crate::chart::Charts;
 use crate::controller::Operator;
 use crate::controller::rendering::Renderings;
-use crate::health::{self, Readiness, figures::Figures};
+use crate::health::{self, Readiness, Waits, figures::Figures};
 use crate::leader::{Leader, fence::fenced};
 use crate::run_arguments::{Access, LogFormat, Options, OptionsError};
 
@@ -102,7 +102,7 @@ async fn running(options: Options) -> Result<(), RunError> {
     let renderings = Arc::new(Renderings::new(charts, engine));
     let (readiness, figures) = (Readiness::default(), Figures::default());
     let listener = TcpListener::bind(options.listen).await.map_err(|error| RunError::Listen(options.listen, error))?;
-    tokio::spawn(axum::serve(listener, health::router(readiness.clone(), &figures)).into_future());
+    tokio::spawn(health_port::for_ever(listener, health::router(readiness.clone(), &figures)));
     let identity = format!("{}_{}", host(), uuid::Uuid::new_v4());
     let leader = Leader::new(connection.client.clone(), options.lease_namespace.as_str(), identity);
     info!(version = env!("CARGO_PKG_VERSION"), server = connection.server, "the operator runs");
@@ -147,7 +147,7 @@ impl Terms {
                     Ok(operator) => break operator,
                     Err(error) => {
                         warn!("the API server does not say what it serves: {error}");
-                        readiness.waits(error.to_string());
+                        readiness.waits(Waits::Discovery);
                     }
                 }
                 tokio::select! {

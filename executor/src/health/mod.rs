@@ -5,7 +5,6 @@
 
 mod condition;
 mod metrics;
-mod serve;
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -42,7 +41,7 @@ pub(crate) fn routes() -> [(&'static str, MethodRouter<Daemon>); 4] {
 pub(crate) async fn spawn(port: u16, daemon: Daemon) -> Result<(), HealthError> {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await.map_err(|source| HealthError(port, source))?;
     let router = routes().into_iter().fold(Router::new(), |router, (path, route)| router.route(path, route)).with_state(daemon);
-    tokio::spawn(serve::for_ever(listener, router));
+    tokio::spawn(health_port::for_ever(listener, router));
     Ok(())
 }
 

@@ -29,8 +29,8 @@ use self::queue::{Name, Queue};
 use self::rendering::Renderings;
 use self::store::Store;
 use self::watch::Watches;
-use crate::health::Readiness;
 use crate::health::figures::{Ended, Figures};
+use crate::health::{Readiness, Waits};
 
 /// Components that are looked at at the same time. Most of a pass waits for the API server.
 const WORKERS: usize = 8;
@@ -74,7 +74,7 @@ impl Operator {
     /// Works until `stop`, and then until what is under way has ended.
     pub async fn run(self: Arc<Self>, readiness: Readiness, stop: CancellationToken) {
         let mut synced = self.watches().synced();
-        readiness.waits(format!("lists of {}", synced.missing().join(", ")));
+        readiness.waits(Waits::Lists);
         tokio::select! {
             () = stop.cancelled() => return,
             () = synced.all() => {}

@@ -221,3 +221,72 @@ impl Backoff for Pauses {
         self.0 = 0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Mutex;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(name: &str, version: u64) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "here", "resourceVersion": version.to_string(),
+            "labels": {"platform.navin.ai/component": name}}})
+    }
+
+    /// An API server that lists two maps, says of the first watch that its version is too old, and then lists another two.
+    fn server(asked: Arc<Mutex<Vec<String>>>) -> Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let uri = request.uri().to_string();
+            let watches = uri.contains("watch=true");
+            let before = asked.lock().unwrap().iter().filter(|uri| uri.contains("watch=true") == watches).count();
+            let of_maps = uri.contains("/configmaps?");
+            if of_maps {
+                asked.lock().unwrap().push(uri);
+            }
+            let items = match before {
+                _ if !of_maps => json!([]),
+                0 => json!([map("a", 1), map("b", 2)]),
+                _ => json!([map("b", 2), map("c", 9)]),
+            };
+            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": items});
+            let gone = json!({"type": "ERROR", "object": {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410,
+                "reason": "Expired", "message": "too old resource version"}});
+            async move {
+                if watches && (!of_maps || before > 0) {
+                    return std::future::pending().await;
+                }
+                let text = if watches { format!("{gone}\n") } else { list.to_string() };
+                Ok::<_, Infallible>(Response::new(Body::from(text.into_bytes())))
+            }
+        });
+        Client::new(service, "here")
+    }
+
+    /// Known faults, kind 24.
+    #[tokio::test(start_paused = true)]
+    async fn a_version_that_is_too_old_is_listed_anew() {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (store, queue) = (Arc::new(Store::default()), Arc::new(Queue::default()));
+        let namespaces = ["here".parse().unwrap()];
+        let watches = Watches::start(server(Arc::clone(&asked)), &namespaces, Arc::clone(&store), Arc::clone(&queue), false);
+        watches.synced().all().await;
+        let there = |name: &str| store.read(&ObjectKey::of(&map(name, 0))).is_some();
+        while !there("c") {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(["a", "b", "c"].map(there), [false, true, true], "what the new list does not have is gone");
+        let kinds: Vec<&str> = asked.lock().unwrap().iter().map(|uri| if uri.contains("watch=true") { "watch" } else { "list" }).collect();
+        assert_eq!(kinds, ["list", "watch", "list", "watch"]);
+        let mut told = Vec::new();
+        while queue.length() > 0 {
+            told.push(queue.take().await.name);
+        }
+        assert_eq!(told, ["a", "b", "c"]);
+    }
+}

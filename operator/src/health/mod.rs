@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics` on the health port: nothing that helps an attacker, and nothing that can be changed.
+//! `/healthz`, `/readyz` and `/metrics` on the health port. Anybody in reach may ask, so that an answer holds states and figures only.
 
 pub mod figures;
 
@@ -18,20 +18,41 @@ use self::figures::Figures;
 /// Media type of `/metrics`.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// What an operator that is not ready waits for. The log says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waits {
+    /// The Lease, which it can neither read nor write.
+    Lease,
+    /// What the API server serves.
+    Discovery,
+    /// Lists of components and their objects.
+    Lists,
+}
+
+impl Waits {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::Discovery => "discovery",
+            Self::Lists => "lists",
+        }
+    }
+}
+
 /// What the operator waits for, if for anything.
 #[derive(Clone)]
-pub struct Readiness(Arc<Mutex<Option<String>>>);
+pub struct Readiness(Arc<Mutex<Option<Waits>>>);
 
 impl Default for Readiness {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Some("an answer of the API server".to_owned()))))
+        Self(Arc::new(Mutex::new(Some(Waits::Lease))))
     }
 }
 
 impl Readiness {
-    /// Not ready, and why.
-    pub fn waits(&self, why: impl Into<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(why.into());
+    /// Not ready, and what for.
+    pub fn waits(&self, what: Waits) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
     }
 
     /// Ready: it leads and has read everything, or stands by.
@@ -39,8 +60,8 @@ impl Readiness {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn why_not(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn why_not(&self) -> Option<Waits> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -56,7 +77,7 @@ pub fn router(readiness: Readiness, figures: &Figures) -> Router {
 async fn ready(State(readiness): State<Readiness>) -> Response {
     match readiness.why_not() {
         None => Json(json!({"status": "ok"})).into_response(),
-        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "waiting", "for": why}))).into_response(),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "waiting", "for": why.as_str()}))).into_response(),
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use self::rule::{Observed, Step, step};
 use crate::generate::OPERATOR;
-use crate::health::Readiness;
+use crate::health::{Readiness, Waits};
 use crate::reconcile::FIELD_MANAGER;
 
 /// A Lease that was not renewed for so long is another's to take.
@@ -64,7 +64,7 @@ impl Leader {
                 Ok(false) => readiness.is_there(),
                 Err(error) => {
                     warn!("the Lease cannot be had: {error}");
-                    readiness.waits(error.to_string());
+                    readiness.waits(Waits::Lease);
                 }
             }
             sleep(PAUSE).await;

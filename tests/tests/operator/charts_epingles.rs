@@ -14,10 +14,12 @@ async fn charts_oci_epingles_par_empreinte() {
     let files = [registry.docker_config(), registry.ca_file()].map(|path| path.display().to_string());
     let flags = ["--registry-config", files[0].as_str(), "--registry-ca-file", files[1].as_str()];
     let operator = Operator::start(cp, "pinned", &[&namespace], &charts(), &flags).await.unwrap();
-    // Where nobody bound it, it says so, and names the right that it lacks.
+    // Where nobody bound it, it says so, and its log names the right that it lacks.
     eventually("the operator to say what it lacks", PATIENCE, || async {
         let (status, text) = operator.page("/readyz").await?;
-        anyhow::ensure!(status == 503 && text.contains("cannot get resource \\\"leases\\\""), "{status} {text}");
+        anyhow::ensure!((status, text.as_str()) == (503, r#"{"for":"lease","status":"waiting"}"#), "{status} {text}");
+        let log = operator.process.log_tail(20);
+        anyhow::ensure!(log.contains("cannot get resource \"leases\""), "{log}");
         Ok(())
     })
     .await;

@@ -1,4 +1,6 @@
 //! Serves a port that strangers can reach: few connections at a time, one request each, each in bounded time.
+//!
+//! Deliberately absent: what is served, which is each process's own. An answer holds states and figures only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,8 @@ const REQUEST: Duration = Duration::from_secs(10);
 /// Pause after an error of the listener itself, e.g. for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-pub(super) async fn for_ever(listener: TcpListener, router: Router) {
+/// Serves these routes on this listener, for ever.
+pub async fn for_ever(listener: TcpListener, router: Router) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         match listener.accept().await {
