@@ -33,7 +33,7 @@ use crate::health::figures::{Ended, Figures};
 use crate::health::{Readiness, Waits};
 
 /// Components that are looked at at the same time. Most of a pass waits for the API server.
-const WORKERS: usize = 8;
+const WORKERS: usize = 16;
 /// How often figures that are counted here and not where they change are read.
 const FIGURES: Duration = Duration::from_secs(1);
 /// How long the list of a kind that was just found to be served may take.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agent_api::heartbeat::OperationState;
 use agent_api::object::ObjectKey;
 use cluster::ClusterError;
 use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentSpec, ManagedComponentStatus};
@@ -15,6 +16,7 @@ use super::Operator;
 use super::queue::Name;
 use super::rendering::{Kept, Objects};
 use super::secrets::{self, CHECK, Checked};
+use super::watch::SETTLES;
 use super::write::{self, Writer};
 use crate::health::figures::Step;
 use crate::reconcile::diff::Written;
@@ -119,6 +121,7 @@ impl Operator {
             Steps::Remove(_) => Some(plan.status(&resource.component(name, &status), &live, version.clone(), now)),
             Steps::Nothing | Steps::Raise(_) | Steps::Apply { .. } => record::record(&plan, &resource.component(name, &status), now),
         };
+        let recorded = first.is_some() && matches!(plan.steps, Steps::Apply { .. });
         if let Some(first) = first {
             self.put_status(&mut resource, &mut status, first).await?;
         }
@@ -139,6 +142,10 @@ impl Operator {
             plan.outcome = held.clone();
         }
         let told = plan.status(&resource.component(name, &status), &live, applied, now);
+        if recorded && under_way(&told) {
+            // The record says so; what comes of it is seen in a moment.
+            return Ok(Next::After(SETTLES));
+        }
         self.put_status(&mut resource, &mut status, told).await?;
         memory.told(&status, &plan, self);
         if resource.deleting && matches!(plan.steps, Steps::Remove(_)) && status.inventory.is_empty() {
@@ -304,6 +311,11 @@ fn held(resource: &Resource, plan: &Plan, live: &Live, now: Timestamp) -> (Optio
         Steps::Remove(fates) if resource.deleting && !matches!(plan.outcome, Outcome::Failed { .. }) => prune::held(fates, live, now),
         Steps::Remove(_) | Steps::Nothing | Steps::Raise(_) | Steps::Apply { .. } => (None, None),
     }
+}
+
+/// Whether a status says no more than that an operation runs.
+fn under_way(status: &ManagedComponentStatus) -> bool {
+    status.operation_state == Some(OperationState::Running)
 }
 
 fn next(resource: &Resource, plan: &Plan, look: Option<Duration>) -> Next {

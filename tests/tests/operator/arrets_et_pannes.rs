@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use system_tests::operated::{Components, MANAGED, Operator, PATIENCE, bind, charts, install, spec};
 use system_tests::{ControlPlane, eventually};
 
-use crate::STARTED;
+use crate::{STARTED, credential_of};
 
 /// A minimal definition of KEDA's kind.
 const KEDA: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -76,7 +76,7 @@ async fn le_leader_est_gele_puis_tue(cp: &ControlPlane, components: &Components,
     let events = cp.audit().unwrap();
     let mut terms: Vec<&str> = Vec::new();
     for event in events.iter().filter(|event| writes(event)) {
-        let who = credential(event);
+        let who = credential_of(event);
         if terms.last() != Some(&who) {
             terms.push(who);
         }
@@ -91,10 +91,6 @@ async fn le_leader_est_gele_puis_tue(cp: &ControlPlane, components: &Components,
 fn writes(event: &Value) -> bool {
     let verb = event["verb"].as_str().unwrap_or_default();
     ["create", "update", "patch", "delete"].contains(&verb) && event["objectRef"]["resource"] != "leases"
-}
-
-fn credential(event: &Value) -> &str {
-    event["user"]["extra"]["authentication.kubernetes.io/credential-id"][0].as_str().unwrap_or_default()
 }
 
 async fn le_serveur_d_api_redemarre(cp: &ControlPlane, components: &Components) {

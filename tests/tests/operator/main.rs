@@ -16,3 +16,8 @@ mod resource;
 const STARTED: &str = "started ok succeeded compliant true";
 /// Nothing runs, as asked.
 const STOPPED: &str = "stopped ok succeeded compliant true";
+
+/// The credential of an audit event.
+fn credential_of(event: &serde_json::Value) -> &str {
+    event["user"]["extra"]["authentication.kubernetes.io/credential-id"][0].as_str().unwrap_or_default()
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use system_tests::eventually;
 use system_tests::operated::{PATIENCE, Stage, charts, spec};
 
-use crate::{STARTED, STOPPED};
+use crate::{STARTED, STOPPED, credential_of};
 
 /// Kinds of the table that a component of the tests' charts has, whole lives of them.
 const KINDS: [&str; 8] = [
@@ -40,9 +40,9 @@ fn expected() -> BTreeMap<String, BTreeSet<&'static str>> {
 }
 
 /// Resource and verb of every request on a resource, and the answers other than success.
-fn asked(events: &[Value]) -> (BTreeMap<String, BTreeSet<String>>, Vec<String>) {
+fn asked(events: &[Value], credential: &str) -> (BTreeMap<String, BTreeSet<String>>, Vec<String>) {
     let (mut asked, mut refused): (BTreeMap<String, BTreeSet<String>>, Vec<String>) = Default::default();
-    for event in events {
+    for event in events.iter().filter(|event| credential_of(event) == credential) {
         let Some(object) = event.get("objectRef") else { continue };
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
         let dot = if text("apiGroup").is_empty() { "" } else { "." };
@@ -77,7 +77,7 @@ async fn une_vie_entiere_demande_ces_verbes_et_aucun_autre() {
         components.until_gone(name).await;
     }
     eventually("everything to be in the audit log", PATIENCE, || async {
-        let (asked, refused) = asked(&stage.control_plane.audit()?);
+        let (asked, refused) = asked(&stage.control_plane.audit()?, &stage.operator.credential);
         let asked: BTreeMap<String, BTreeSet<&str>> =
             asked.iter().map(|(resource, verbs)| (resource.clone(), verbs.iter().map(String::as_str).collect())).collect();
         anyhow::ensure!(refused.is_empty(), "the role lacks {refused:?}");
