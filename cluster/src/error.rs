@@ -177,9 +177,7 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
 /// The error of an object whose deletion has begun; `None` for every other.
 pub(crate) fn terminating(about: &str, object: &Value) -> Option<ClusterError> {
     let since = object.pointer("/metadata/deletionTimestamp")?.as_str()?.to_owned();
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
-    Some(ClusterError::Terminating { about: about.to_owned(), since, finalizers })
+    Some(ClusterError::Terminating { about: about.to_owned(), since, finalizers: crate::object::finalizers(object) })
 }
 
 /// `Post "https://name.namespace.svc:443/path"` → `namespace/name`.

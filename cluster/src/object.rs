@@ -350,6 +350,13 @@ fn version(object: &Value) -> Option<&str> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
 }
 
+/// What has to be done before an object that is being deleted can go (Kubernetes, "Finalizers").
+#[must_use]
+pub fn finalizers(object: &Value) -> Vec<String> {
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    finalizers.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// An object without what the API server keeps for itself: status, versions, ids, times, field managers.
 #[must_use]
 pub fn content(object: &Value) -> Value {

@@ -7,7 +7,7 @@ use agent_api::heartbeat::OperationState;
 use agent_api::object::ObjectKey;
 use cluster::ClusterError;
 use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentSpec, ManagedComponentStatus};
-use cluster::exact;
+use cluster::{exact, object};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -85,8 +85,7 @@ impl Resource {
     }
 
     fn has_finalizer(&self) -> bool {
-        let finalizers = self.object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == FINALIZER))
+        object::finalizers(&self.object).iter().any(|finalizer| finalizer == FINALIZER)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use agent_api::object::ObjectKey;
 use cluster::crd::component_kind::ComponentKind;
 use cluster::crd::managed_component::InventoryItem;
+use cluster::object::finalizers;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -120,9 +121,7 @@ pub fn held(fates: &[(ObjectKey, Fate)], live: &Live, now: Timestamp) -> (Option
     let going = |key: &ObjectKey| {
         let object = live.get(key)?;
         let since: Timestamp = object.pointer("/metadata/deletionTimestamp")?.as_str()?.parse().ok()?;
-        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-        let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
-        Some((since, finalizers.join(", ")))
+        Some((since, finalizers(object).join(", ")))
     };
     let going: Vec<_> = fates.iter().filter_map(|(key, _)| going(key).map(|(since, by)| (key, since, by))).collect();
     let late: Vec<String> = going

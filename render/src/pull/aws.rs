@@ -11,6 +11,7 @@ mod place;
 
 use std::time::Duration;
 
+use agent_api::chain::chain;
 use agent_api::manifest::{Manifest, RegistryMode};
 use agent_api::secret::Secret;
 use aws_config::imds;
@@ -219,19 +220,4 @@ fn told<E: ProvideErrorMetadata + std::error::Error + 'static>(error: SdkError<E
         }
         None => chain(&error),
     }
-}
-
-/// An error with its causes, each once.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        next = cause.source();
-    }
-    text
 }

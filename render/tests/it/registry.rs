@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_api::chain::chain;
 use agent_api::digest::{OciDigest, Sha256};
 use render::engine::{Answering, ChartRenderer};
 use render::{RegistryAccess, RenderError, Renderer};
@@ -25,16 +26,6 @@ impl ChartRenderer for Nothing {
     fn answer<'a>(&'a self, _input: &'a [u8]) -> Answering<'a> {
         Box::pin(async { Ok(br#"{"done":true,"chart":{"name":"c","version":"1.0.0"}}"#.to_vec()) })
     }
-}
-
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
 }
 
 pub(crate) async fn pull(registry: &FakeRegistry, access: RegistryAccess, mode: &str, digest: &OciDigest) -> Result<(), String> {

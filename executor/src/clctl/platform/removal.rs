@@ -53,8 +53,7 @@ fn held(finalizers: &[String]) -> String {
 
 /// Of others: the one that we put there ourselves only waits for the object's dependants.
 fn finalizers(live: &Value) -> Vec<String> {
-    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    finalizers.filter_map(Value::as_str).filter(|finalizer| *finalizer != "foregroundDeletion").map(str::to_owned).collect()
+    object::finalizers(live).into_iter().filter(|finalizer| finalizer != "foregroundDeletion").collect()
 }
 
 /// Deletes objects and waits until they are gone. One that is not there is gone.
