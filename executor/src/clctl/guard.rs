@@ -11,6 +11,7 @@ use cluster::{Client, ClusterError};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::requests;
 use crate::error_code::{Code, Coded};
 
 /// How long a policy may take until it is in force; longest where the kind of its parameter was only just defined.
@@ -18,7 +19,7 @@ pub(super) const IN_FORCE: Duration = Duration::from_secs(30);
 /// Pause between tries.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// Denials that prove that a policy is in force.
-const IN_A_ROW: u32 = 3;
+const IN_A_ROW: usize = 3;
 
 /// As an account's writes are tried.
 pub(super) const DRY: Apply = Apply { manager: FIELD_MANAGER_EXECUTOR, dry_run: true };
@@ -71,18 +72,26 @@ impl Bounded<'_> {
     /// Until `forbidden` is denied by this policy, [`IN_A_ROW`] times, each on a connection of its own: behind one address there may be several API
     /// servers.
     pub(super) async fn denied(&self, policy: &'static str, forbidden: &Value, deadline: Instant) -> Result<(), GuardError> {
-        let mut in_a_row = 0;
-        while in_a_row < IN_A_ROW {
-            match object::apply_over(&self.client()?, forbidden, None, DRY).await {
-                Err(error) if error.denied_by(policy) => in_a_row += 1,
+        loop {
+            let tries = (0..IN_A_ROW).map(|_| self.try_once(policy, forbidden));
+            let seen = requests::each(tries).await.into_iter().find_map(Result::err);
+            match seen {
+                None => return Ok(()),
                 // Passed, or another policy is not up to date yet.
-                Ok(_) if Instant::now() < deadline => in_a_row = again().await,
-                Err(error) if self.may_pass(&error) && Instant::now() < deadline => in_a_row = again().await,
-                Ok(_) => return Err(GuardError::NotInForce(policy)),
-                Err(error) => return Err(GuardError::Unclear(policy, error)),
+                Some(GuardError::NotInForce(_)) if Instant::now() < deadline => {}
+                Some(GuardError::Unclear(_, error)) if self.may_pass(&error) && Instant::now() < deadline => {}
+                Some(error) => return Err(error),
             }
+            tokio::time::sleep(PAUSE).await;
         }
-        Ok(())
+    }
+
+    async fn try_once(&self, policy: &'static str, forbidden: &Value) -> Result<(), GuardError> {
+        match object::apply_over(&self.client()?, forbidden, None, DRY).await {
+            Err(error) if error.denied_by(policy) => Ok(()),
+            Err(error) => Err(GuardError::Unclear(policy, error)),
+            Ok(_) => Err(GuardError::NotInForce(policy)),
+        }
     }
 
     /// Whether a denial may be by a policy that is not up to date.
@@ -95,9 +104,4 @@ impl Bounded<'_> {
         let (namespace, name) = self.account;
         self.connection.impersonating(&format!("system:serviceaccount:{namespace}:{name}"), &["system:masters"], self.credential)
     }
-}
-
-async fn again() -> u32 {
-    tokio::time::sleep(PAUSE).await;
-    0
 }

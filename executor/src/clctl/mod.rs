@@ -15,6 +15,7 @@ mod platform;
 mod preflight;
 mod question;
 mod registry;
+mod requests;
 mod server;
 mod status;
 mod ttl;

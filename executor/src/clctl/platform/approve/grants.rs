@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::super::made_by_approve;
 use super::permissions::{self, PermissionsError};
 use super::{policy, roles, scope_guard};
+use crate::clctl::requests;
 
 const APPLY: Apply = Apply { manager: FIELD_MANAGER_APPROVE, dry_run: false };
 
@@ -33,10 +34,7 @@ pub(super) async fn guard(client: &Client, manifest: &Manifest, home: &str) -> R
     let namespaces = manifest.namespaces.iter().map(agent_api::name::DnsLabel::as_str);
     let mut objects = vec![scope_guard::policy(manifest, home), scope_guard::binding()];
     objects.extend(policy::policies(namespaces, home));
-    for object in objects {
-        object::replace(client, &object, FIELD_MANAGER_APPROVE).await?;
-    }
-    Ok(())
+    requests::all(objects.iter().map(|object| object::replace(client, object, FIELD_MANAGER_APPROVE))).await.map(drop)
 }
 
 /// The bindings: from here on the account has its rights.
@@ -66,8 +64,5 @@ fn is_former(object: &Value, manifest: &Manifest) -> bool {
 }
 
 async fn apply(client: &Client, objects: &[Value]) -> Result<(), ClusterError> {
-    for object in objects {
-        object::apply_over(client, object, None, APPLY).await?;
-    }
-    Ok(())
+    requests::all(objects.iter().map(|object| object::apply_over(client, object, None, APPLY))).await.map(drop)
 }

@@ -11,7 +11,7 @@ use cluster::{Client, ClusterError, object};
 use serde_json::{Value, json};
 
 use super::{MANAGED_BY_APPROVE, OWN_LABEL};
-
+use crate::clctl::requests;
 use crate::error_code::{Code, Coded};
 
 /// Rights that nothing of ours gives.
@@ -83,14 +83,17 @@ pub(super) async fn check(client: &Client, home: &str) -> Result<Vec<String>, Ot
     let harmless = bindings(client, home).await?;
     let account = format!("system:serviceaccount:{home}:{PCM_PLATFORM}");
     let groups = [format!("system:serviceaccounts:{home}"), "system:serviceaccounts".to_owned(), "system:authenticated".to_owned()];
-    let mut rights = Vec::new();
-    for (verb, group, resource, subresource) in FORBIDDEN {
-        let action = Action { verb, group, resource, subresource, ..Action::default() };
-        if review::may(client, &account, &groups, action).await? {
+    let questions = FORBIDDEN.map(|(verb, group, resource, subresource)| {
+        review::may(client, &account, &groups, Action { verb, group, resource, subresource, ..Action::default() })
+    });
+    let answers = requests::until_error(questions).await?;
+    let given = FORBIDDEN.iter().zip(answers).filter(|(_, may)| *may);
+    let rights: Vec<String> = given
+        .map(|((verb, _, resource, subresource), _)| {
             let slash = if subresource.is_empty() { "" } else { "/" };
-            rights.push(format!("{verb} {resource}{slash}{subresource}"));
-        }
-    }
+            format!("{verb} {resource}{slash}{subresource}")
+        })
+        .collect();
     if rights.is_empty() { Ok(harmless) } else { Err(OtherRightsError::Found { account, rights }) }
 }
 

@@ -11,6 +11,7 @@ use cluster::{Client, ClusterError};
 use executor_core::bundle::{Judged, stamped};
 use serde_json::{Value, json};
 
+use crate::clctl::requests;
 use crate::error_code::{Code, Coded};
 use crate::terminal::talk;
 
@@ -69,22 +70,19 @@ pub(in crate::clctl::platform) async fn home(client: &Client, home: &str) -> Res
     Ok(())
 }
 
-/// Applies the half, each object with the bundle's stamp, and makes the missing Secrets that somebody else fills.
+/// Applies the half, kind after kind, each object with the bundle's stamp, and makes the missing Secrets that somebody else fills.
 pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> Result<(), PermissionsError> {
     let all = judged.permissions().len();
-    let mut definitions: Vec<Value> = Vec::new();
-    for (done, rendered) in judged.permissions().iter().enumerate() {
-        let value = stamped(rendered, bundle);
-        let key = ObjectKey::of(&value);
-        if key.kind != "CustomResourceDefinition" && !definitions.is_empty() {
-            established(client, &std::mem::take(&mut definitions)).await?;
-        }
-        patiently(client, &value).await.map_err(|source| PermissionsError::Apply { done, all, source })?;
-        if key.kind == "CustomResourceDefinition" {
-            definitions.push(value);
+    let mut done = 0;
+    for kind in judged.permissions().chunk_by(|one, next| one.key().kind == next.key().kind) {
+        let objects: Vec<Value> = kind.iter().map(|rendered| stamped(rendered, bundle)).collect();
+        let results = requests::each(objects.iter().map(|object| patiently(client, object))).await;
+        done += results.iter().filter(|result| result.is_ok()).count();
+        results.into_iter().collect::<Result<(), _>>().map_err(|source| PermissionsError::Apply { done, all, source })?;
+        if objects.iter().any(|object| ObjectKey::of(object).kind == "CustomResourceDefinition") {
+            established(client, &objects).await?;
         }
     }
-    established(client, &definitions).await?;
     for placeholder in judged.placeholders() {
         match object::create(client, &placeholder.object, APPLY).await {
             Ok(_) | Err(ClusterError::AlreadyExists { .. }) => {}

@@ -11,13 +11,11 @@ use agent_api::platform_approval::{key, pin_key};
 use cluster::object::{self, Apply};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::pins::{entry, scratch};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
+use crate::clctl::requests;
 use crate::error_code::{Code, Coded};
 
-/// Requests side by side.
-const PARALLEL: usize = 8;
 /// Largest approval, and largest Secret of pins: what the API server takes of a Secret, and safely under what etcd takes.
 const MOST: usize = 1 << 20;
 /// Longest key of a Secret's data (Kubernetes, `Secret` validation).
@@ -96,17 +94,15 @@ impl Pins {
 /// Makes the pins. The namespaces and definitions of the bundle must be there. `shown` has, by their keys, the objects of which a person has seen
 /// what the API server makes of them: those are pinned as they were seen, whatever admission has come to make of them since (the probe finds that).
 pub(super) async fn make(client: &Client, workload: &[RenderedObject], shown: &BTreeMap<String, Value>) -> Result<Pins, PinError> {
-    let created = stream::iter(workload.iter().map(|rendered| async move {
+    let created = workload.iter().map(|rendered| async move {
         if let Some(shown) = shown.get(&key(&rendered.key())) {
             return Ok((rendered, shown.clone()));
         }
         let created = object::create(client, &scratch(&rendered.object), DRY).await;
         let created = created.map_err(|source| PinError::Create { object: rendered.key().to_string(), source })?;
         Ok::<_, PinError>((rendered, created))
-    }))
-    .buffered(PARALLEL)
-    .try_collect::<Vec<_>>()
-    .await?;
+    });
+    let created = requests::until_error(created).await?;
     let (mut workloads, mut secrets) = (BTreeMap::new(), BTreeMap::new());
     for (rendered, created) in created {
         let object = rendered.key();

@@ -13,17 +13,15 @@ use agent_api::object::RenderedObject;
 use cluster::connect::Connection;
 use cluster::object;
 use cluster::{Client, ClusterError};
-use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::clctl::guard::{self, Bounded, GuardError};
+use crate::clctl::requests;
 use crate::error_code::{Code, Coded};
 
 /// How much later than the first API server another one may have the approval in force: what is denied after that stays denied.
 const SETTLED: Duration = Duration::from_secs(5);
-/// Requests side by side.
-const PARALLEL: usize = 8;
 
 /// What the probe found wrong.
 #[derive(Debug, thiserror::Error)]
@@ -76,16 +74,11 @@ impl Probe<'_> {
         let deadline = Instant::now() + guard::IN_FORCE;
         let account = (self.home, PCM_PLATFORM);
         let bounded = Bounded { connection: self.connection, account, credential: Some(self.credential), policies: &PLATFORM_POLICIES };
-        for (policy, forbidden) in forbidden(self.manifest, self.workload) {
-            bounded.denied(policy, &forbidden, deadline).await?;
-        }
+        let forbidden = forbidden(self.manifest, self.workload);
+        requests::until_error(forbidden.iter().map(|(policy, forbidden)| bounded.denied(policy, forbidden, deadline))).await?;
         let (client, first) = (bounded.client().map_err(GuardError::Connect)?, OnceLock::new());
-        stream::iter(self.workload.iter().map(|rendered| accepted(&bounded, &client, &rendered.object, deadline, &first)))
-            .buffer_unordered(PARALLEL)
-            .try_collect::<Vec<()>>()
-            .await
-            .map(drop)
-            .map_err(ProbeError::Workload)
+        let accepted = self.workload.iter().map(|rendered| accepted(&bounded, &client, &rendered.object, deadline, &first));
+        requests::until_error(accepted).await.map(drop).map_err(ProbeError::Workload)
     }
 }
 

@@ -9,14 +9,11 @@ use agent_api::object::{ObjectKey, RenderedObject};
 use cluster::object;
 use cluster::{Client, ClusterError};
 use executor_core::bundle::Judged;
-use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::super::plan::{self, Leftover};
 use super::gaps::{self, Gaps};
-
-/// Requests side by side.
-const PARALLEL: usize = 8;
+use crate::clctl::requests;
 
 /// What follows where a kind cannot be listed.
 const NOT_KNOWN: &str = "what is left over of them is not known";
@@ -50,14 +47,12 @@ async fn list(
     let selector = format!("{}={}", keys::MANAGED_BY, keys::MANAGED_BY_PLATFORM);
     let selector = selector.as_str();
     let asked = places.into_iter().filter_map(|(kind, namespace)| Some((kind, namespace, version(kind, served)?)));
-    let answers: Vec<_> = stream::iter(asked.map(|(kind, namespace, version)| async move {
+    let questions = asked.map(|(kind, namespace, version)| async move {
         let place = (!namespace.is_empty()).then_some(namespace.as_str());
         let answer = object::list(client, &version, kind.kind, place, Some(selector)).await;
         (kind, namespace, answer)
-    }))
-    .buffered(PARALLEL)
-    .collect()
-    .await;
+    });
+    let answers = requests::each(questions).await;
     let mut live = Vec::new();
     for (kind, namespace, answer) in answers {
         match answer {
