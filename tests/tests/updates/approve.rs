@@ -257,7 +257,7 @@ async fn it_stops_in_the_middle_and_converges(landscape: &Landscape, bundle: &st
     let stopped = landscape.connector.approve(&["--yes", "--bundle", bundle]).await.unwrap();
     assert!(!matches!(stopped.code(), Some(0) | None), "{stopped:?}");
     for expected in [
-        "stopped after 11 of 21 permission objects: ClusterRole.rbac.authorization.k8s.io clickhouse-operator: ",
+        "stopped after 12 of 21 permission objects: ClusterRole.rbac.authorization.k8s.io clickhouse-operator: ",
         FROZEN,
         "the token bundle is untouched, and approve can be run again",
     ] {
