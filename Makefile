@@ -56,6 +56,7 @@ gen: ## Write generated files anew: the command-line reference, the indexes of e
 	@target/debug/clicklink reference --errors > docs/errors/README.md
 	@target/debug/clicklink openapi > docs/reference/openapi.json
 	@target/debug/navin-manager reference > docs/reference/navin-manager.md
+	@target/debug/navin-operator reference > docs/reference/navin-operator.md
 	@target/debug/navin-manager reference --errors > docs/errors/http/README.md
 	@mkdir -p operator/config/crd operator/config/manager operator/config/rbac
 	@target/debug/navin-operator crd > operator/config/crd/platform.navin.ai_managedcomponents.yaml

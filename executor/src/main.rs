@@ -14,7 +14,6 @@ mod local_api;
 mod log;
 mod observe;
 mod openapi;
-mod reference;
 mod service_manager;
 mod signed;
 mod terminal;
@@ -77,7 +76,7 @@ fn main() -> ExitCode {
     match arguments.command {
         Command::EngineSandbox { engine } => render::confined_main(engine),
         Command::Reference { errors } => {
-            let text = if errors { error_code::index() } else { reference::markdown(command_line()) };
+            let text = if errors { error_code::index() } else { command_line::reference::markdown(command_line()) };
             terminal::data(text.trim_end());
             ExitCode::SUCCESS
         }

@@ -30,6 +30,14 @@ pub(crate) fn talk(line: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "{}", escaped(&line.to_string(), &['\n']));
 }
 
+/// Whether the person agrees, where one is there to be asked.
+pub(crate) fn agreed(question: &str) -> bool {
+    command_line::question::agreed(question).unwrap_or_else(|unasked| {
+        talk(unasked);
+        false
+    })
+}
+
 /// Text without what could fool a terminal or a reader: control bytes (but those `allowed`), and characters that are invisible or turn
 /// the direction of writing. Names and messages come from manifests, charts and clusters.
 pub(crate) fn escaped(text: &str, allowed: &[char]) -> String {

@@ -7,8 +7,6 @@ pub(crate) mod code;
 pub mod environment;
 pub mod executor;
 pub mod output;
-mod question;
-mod reference;
 pub mod release;
 pub mod serve;
 pub mod token;
@@ -176,13 +174,21 @@ async fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Executor(verb) => executor::run(verb, &global).await,
         Command::Audit(verb) => audit::run(verb, &global).await,
         Command::Reference { errors: true } => print(&crate::http::code::index()),
-        Command::Reference { errors: false } => print(&reference::markdown(Arguments::command())),
+        Command::Reference { errors: false } => print(&command_line::reference::markdown(Arguments::command())),
     }
 }
 
 /// A line of talk for a person, on stderr; there is nowhere to report that it could not be written.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Whether the person agrees, where one is there to be asked.
+fn agreed(question: &str) -> bool {
+    command_line::question::agreed(question).unwrap_or_else(|unasked| {
+        say(&unasked.to_string());
+        false
+    })
 }
 
 /// The next command to type, on stderr: what follows `next: ` is taken by a shell as it is; what has to be filled in is in capitals.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use agent_api::chain::chain;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::generate::{self, RbacFile};
 use crate::run::RunError;
@@ -42,6 +42,9 @@ enum Command {
     /// Print the operator's Deployment.
     #[command(hide = true)]
     Deployment,
+    /// Print the command-line reference in Markdown.
+    #[command(hide = true)]
+    Reference,
 }
 
 /// Runs the program.
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Crd => generate::crd(),
         Command::Rbac { file } => generate::rbac(file),
         Command::Deployment => generate::deployment(),
+        Command::Reference => command_line::reference::markdown(Arguments::command()),
     };
     // A closed pipe (`| head`) is no error.
     match std::io::stdout().lock().write_all(text.as_bytes()) {
@@ -75,7 +79,6 @@ fn run(arguments: RunArguments) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_sound() {

@@ -13,7 +13,6 @@ mod namespace_prefix;
 mod output;
 mod platform;
 mod preflight;
-mod question;
 mod registry;
 mod requests;
 mod server;

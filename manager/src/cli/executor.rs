@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::segment;
 use super::output::{Column, Format, show};
-use super::{CliError, Global, next, print, question, say};
+use super::{CliError, Global, agreed, next, print, say};
 
 const COLUMNS: [Column; 10] = [
     ("ID", "/id"),
@@ -85,7 +85,7 @@ pub async fn run(verb: Verb, global: &Global) -> Result<(), CliError> {
         Verb::List => show(global, &client.get("executors").await?, &COLUMNS),
         Verb::Get { id } => show(global, &client.get(&format!("executors/{}", segment(&id))).await?, &COLUMNS),
         Verb::Revoke { id, yes } => {
-            if !yes && !question::agreed(&format!("Cut executor {id} off, until it is enrolled again?")) {
+            if !yes && !agreed(&format!("Cut executor {id} off, until it is enrolled again?")) {
                 return Err(CliError::NotAgreed);
             }
             let revoked = client.post(&format!("executors/{}/revoke", segment(&id)), &json!({})).await?;

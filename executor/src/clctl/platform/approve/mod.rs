@@ -47,9 +47,9 @@ use super::removal::RemovalError;
 use super::token_bundle::{self, Target};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
-use crate::clctl::{namespace_prefix, question, ttl};
+use crate::clctl::{namespace_prefix, ttl};
 use crate::error_code::{Code, Coded};
-use crate::terminal::{data, report, talk};
+use crate::terminal::{agreed, data, report, talk};
 
 /// A token that lives longer is warned of: a sync takes minutes.
 const LONG_TTL: Duration = Duration::from_secs(24 * 3600);
@@ -262,7 +262,7 @@ impl Approve {
         replace::check(&connection.client, rendering.judged.permissions(), &replaced).await?;
         // Asked again when the account is there; here, so that nothing is deleted or applied for an approval that cannot be given.
         other_rights::check(&connection.client, home).await?;
-        if !self.yes && !question::agreed(&show::question(&plan, self.ttl)) {
+        if !self.yes && !agreed(&show::question(&plan, self.ttl)) {
             return Err(ApproveError::NotAgreed);
         }
         let approval = Approved {

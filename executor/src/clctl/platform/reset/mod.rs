@@ -23,9 +23,9 @@ use super::pending::{self, PendingError};
 use super::record::{self, RecordError};
 use super::removal;
 use super::token_bundle::DeliverError;
-use crate::clctl::{namespace_prefix, question};
+use crate::clctl::namespace_prefix;
 use crate::error_code::{Code, Coded};
-use crate::terminal::{data, report, talk};
+use crate::terminal::{agreed, data, report, talk};
 use components::Component;
 
 /// Arguments.
@@ -150,7 +150,7 @@ impl Reset {
         if self.dry_run {
             return Ok(ExitCode::SUCCESS);
         }
-        if !self.yes && !question::agreed("\nUninstall the platform of this cluster?") {
+        if !self.yes && !agreed("\nUninstall the platform of this cluster?") {
             return Err(ResetError::NotAgreed);
         }
         // First of all, so that no sync puts back what is removed. The next approval begins another installation, for which every Job runs

@@ -6,11 +6,19 @@ use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 /// Where a person is asked.
 const TERMINAL: &str = "/dev/tty";
 
+/// Why nobody could be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{TERMINAL}: {0}; nobody could be asked (--yes does not ask)")]
+pub struct Unasked(std::io::Error);
+
 /// Asks on the terminal, whatever stdout and stderr lead to. Without a terminal on stdin, as in a script, the command itself was the
-/// answer; with one that cannot be opened nobody has agreed.
-pub(crate) fn agreed(question: &str) -> bool {
+/// answer.
+///
+/// # Errors
+/// A terminal that cannot be opened: nobody has agreed.
+pub fn agreed(question: &str) -> Result<bool, Unasked> {
     if !std::io::stdin().is_terminal() {
-        return true;
+        return Ok(true);
     }
     let answer = File::options().read(true).write(true).open(TERMINAL).and_then(|mut terminal| {
         write!(terminal, "{question} [y/N] ").and_then(|()| terminal.flush())?;
@@ -18,13 +26,7 @@ pub(crate) fn agreed(question: &str) -> bool {
         BufReader::new(terminal).read_line(&mut answer)?;
         Ok(answer)
     });
-    match answer {
-        Ok(answer) => is_yes(&answer),
-        Err(error) => {
-            crate::terminal::talk(format_args!("{TERMINAL}: {error}; nobody could be asked (--yes does not ask)"));
-            false
-        }
-    }
+    answer.map(|answer| is_yes(&answer)).map_err(Unasked)
 }
 
 fn is_yes(answer: &str) -> bool {
