@@ -79,6 +79,7 @@ async fn run(config: Config, path: &Path, level: log::LevelHandle) -> anyhow::Re
         config.namespace_prefix.clone(),
         renderer,
         observed.clone(),
+        seen.clone(),
         channel.clone(),
         facts,
     );

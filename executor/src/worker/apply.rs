@@ -13,7 +13,7 @@ use cluster::object::{Apply, Found};
 use cluster::readiness::{self, WaitError};
 use cluster::{Client, ClusterError};
 use executor_core::bundle::{Phase, Wave};
-use executor_core::{ApplyError, Approved, CHECKS, Expired, Fact};
+use executor_core::{ApplyError, ApprovalSeen, Approved, CHECKS, Expired, Fact};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -136,18 +136,22 @@ fn expired(account: &Account) -> ApplyError {
     if account.is_replaced() { ApplyError::Replaced } else { ApplyError::Expired }
 }
 
-/// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`.
+/// Waits for readiness as `pcm-executor` where it can look, else as `pcm-platform`; no longer than the bundle is the approved one.
 async fn wait(worker: &Worker, account: &Account, task: &Task, objects: &[Value], progress: &mut Progress<'_>) -> Result<(), ApplyError> {
-    let eyes = worker.observed.borrow().client.clone();
-    let mut ready = match eyes {
-        Some(eyes) => wait_as(worker, eyes, task, objects, progress).await,
-        None => wait_as(worker, account.client.clone(), task, objects, progress).await,
+    let waiting = async {
+        let eyes = worker.observed.borrow().client.clone();
+        let ready = wait_as(worker, eyes.unwrap_or_else(|| account.client.clone()), task, objects, progress).await;
+        // The standing access may have ended; that says nothing about the approval.
+        let denied = |error: &ClusterError| matches!(error, ClusterError::Unauthorized { .. } | ClusterError::Forbidden { .. });
+        match ready {
+            Err(WaitError::Cluster(error)) if denied(&error) => wait_as(worker, account.client.clone(), task, objects, progress).await,
+            ready => ready,
+        }
     };
-    // The standing access may have ended; that says nothing about the approval.
-    let denied = |error: &ClusterError| matches!(error, ClusterError::Unauthorized { .. } | ClusterError::Forbidden { .. });
-    if matches!(&ready, Err(WaitError::Cluster(error)) if denied(error)) {
-        ready = wait_as(worker, account.client.clone(), task, objects, progress).await;
-    }
+    let ready = tokio::select! {
+        ready = waiting => ready,
+        () = withdrawn(worker, task) => return Err(ApplyError::Replaced),
+    };
     ready.map_err(|error| match error {
         WaitError::Cluster(ClusterError::Unauthorized { .. }) if account.is_replaced() => ApplyError::Replaced,
         WaitError::Cluster(ClusterError::Unauthorized { .. }) => ApplyError::Unauthorized,
@@ -157,6 +161,16 @@ async fn wait(worker: &Worker, account: &Account, task: &Task, objects: &[Value]
         }
         error => ApplyError::Other(chain(&error)),
     })
+}
+
+/// Until the approval at hand is none of this bundle: it was revoked, or another bundle was approved, which waits for this one's end. One that
+/// merely ends leaves what is applied, and its readiness is worth knowing.
+async fn withdrawn(worker: &Worker, task: &Task) {
+    let other = |seen: &Option<ApprovalSeen>| seen.as_ref().is_none_or(|seen| seen.sha256 != *task.approved.bundle().sha256());
+    if worker.seen.clone().wait_for(other).await.is_err() {
+        // The daemon ends.
+        std::future::pending().await
+    }
 }
 
 /// As one identity. A Job that completes is recorded as done at once: other objects may take long, and meanwhile its time-to-live may

@@ -17,7 +17,7 @@ use agent_api::names::PCM_PLATFORM;
 use agent_api::object::ObjectKey;
 use cluster::object::Found;
 use executor_core::bundle::{Judged, Scope, Trusted, judge};
-use executor_core::{ApplyError, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError, UnpullableImages};
+use executor_core::{ApplyError, ApprovalSeen, Approved, Fact, Read, ReadError, TokenBundle, TokenBundleError, UnpullableImages};
 use futures::{StreamExt, TryStreamExt};
 use render::Renderer;
 use serde_json::{Value, json};
@@ -45,6 +45,8 @@ pub(crate) struct Worker {
     pub(crate) renderer: Arc<Renderer>,
     /// What `pcm-executor` sees.
     pub(crate) observed: watch::Receiver<Observed>,
+    /// The approval at hand.
+    pub(crate) seen: watch::Receiver<Option<ApprovalSeen>>,
     /// For progress.
     pub(crate) channel: Channel,
     /// Where facts go.
@@ -67,11 +69,12 @@ impl Worker {
         namespace_prefix: String,
         renderer: Renderer,
         observed: watch::Receiver<Observed>,
+        seen: watch::Receiver<Option<ApprovalSeen>>,
         channel: Channel,
         facts: mpsc::Sender<(CommandId, Fact)>,
     ) -> Self {
         let platform = Arc::default();
-        Self { access_dir, namespace_prefix, renderer: Arc::new(renderer), observed, channel, facts, platform }
+        Self { access_dir, namespace_prefix, renderer: Arc::new(renderer), observed, seen, channel, facts, platform }
     }
 
     /// Starts a read.

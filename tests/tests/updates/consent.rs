@@ -24,6 +24,7 @@ async fn consent_is_not_got_round_and_not_refused_for_nothing() {
     additions_to_the_guard_go(&landscape, &first).await;
     an_approval_that_is_changed_on_its_way_is_none(&landscape, &first).await;
     who_approves_again_does_not_end_the_sync(&landscape, &first).await;
+    who_takes_it_back_ends_the_sync(&landscape, &first).await;
     a_sync_outlives_the_standing_access(&landscape, &first).await;
 }
 
@@ -199,21 +200,9 @@ async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
 /// While a sync waits for its first component somebody approves the same bundle once more, and the token that it began with is denied from then
 /// on. It goes on with the new one, as the same command.
 async fn who_approves_again_does_not_end_the_sync(landscape: &Landscape, release: &Release) {
-    let kubectl = async |args: &[&str]| landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap().stdout;
-    let nodes = kubectl(&["get", "nodes", "-o", "name"]).await;
-    kubectl(&[&["cordon"], &nodes.split_whitespace().collect::<Vec<_>>()[..]].concat()).await;
-    let mut release = release.clone();
-    for component in ["snapshot-controller", "clickhouse-operator", "monitoring-collectors"] {
-        release.component(component).values["podAnnotations"] = json!({"example.com/note": "approved twice"});
-    }
-    let sha256 = landscape.propose("twice", &release).await.unwrap();
-    landscape.until_ended(&sha256).await;
+    let sha256 = a_sync_that_waits(landscape, release, "twice").await;
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
-    let mark = landscape.executor_log_length();
-    landscape.until_status("syncing", &sha256).await;
-    landscape.until_logged(mark, &["waiting: Deployment.apps clickhouse-platform/snapshot-controller"]).await;
-    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
-    kubectl(&[&["uncordon"], &nodes.split_whitespace().collect::<Vec<_>>()[..]].concat()).await;
+    for_pods(landscape, "uncordon").await;
     landscape.until_status("synced", &sha256).await;
     let commands: Value = landscape.connector.local_api("/v1/commands").await.unwrap().json().await.unwrap();
     let commands: Vec<&Value> = commands.as_array().unwrap().iter().filter(|command| command["sha256"] == sha256).collect();
@@ -223,6 +212,47 @@ async fn who_approves_again_does_not_end_the_sync(landscape: &Landscape, release
         1,
         "the proposal without an approval, and nothing else: {ends:?}"
     );
+}
+
+/// A sync that waits for its first component, for as long as nothing may be scheduled.
+async fn a_sync_that_waits(landscape: &Landscape, release: &Release, note: &str) -> String {
+    for_pods(landscape, "cordon").await;
+    let mut release = release.clone();
+    for component in ["snapshot-controller", "clickhouse-operator", "monitoring-collectors"] {
+        release.component(component).values["podAnnotations"] = json!({"example.com/note": note});
+    }
+    let sha256 = landscape.propose(note, &release).await.unwrap();
+    landscape.until_ended(&sha256).await;
+    let mark = landscape.executor_log_length();
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    landscape.until_logged(mark, &["waiting: Deployment.apps clickhouse-platform/snapshot-controller"]).await;
+    sha256
+}
+
+async fn for_pods(landscape: &Landscape, verb: &str) {
+    let kubectl = async |args: &[&str]| landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap().stdout;
+    let nodes = kubectl(&["get", "nodes", "-o", "name"]).await;
+    kubectl(&[&[verb], &nodes.split_whitespace().collect::<Vec<_>>()[..]].concat()).await;
+}
+
+/// A component may take a quarter of an hour to get ready. Who revokes meanwhile, or approves another bundle instead, does not wait for that.
+async fn who_takes_it_back_ends_the_sync(landscape: &Landscape, release: &Release) {
+    let revoked = a_sync_that_waits(landscape, release, "taken-back").await;
+    landscape.connector.revoke(&[]).await.unwrap().ok().unwrap();
+    assert_eq!(landscape.until_ended(&revoked).await["code"], "approval_missing");
+
+    let stuck = a_sync_that_waits(landscape, release, "stuck").await;
+    let mended = landscape.propose("mended", release).await.unwrap();
+    eventually("the mended bundle to be staged", SOON, || async {
+        let pending: Value = landscape.connector.local_api("/v1/platform/pending").await?.json().await?;
+        anyhow::ensure!(pending["sha256"] == mended, "{}", pending["sha256"]);
+        Ok(())
+    })
+    .await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
+    assert_eq!(landscape.until_ended(&stuck).await["code"], "approval_other_bundle");
+    for_pods(landscape, "uncordon").await;
+    landscape.until_status("synced", &mended).await;
 }
 
 /// Without `pcm-executor` nothing is observed, and the sync still watches readiness as `pcm-platform`.
