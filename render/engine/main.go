@@ -1,8 +1,9 @@
 // Command clicklink-render is Helm's own library behind a pipe: one request in, rendered objects out.
 //
-// It reads one JSON request from stdin and prints one JSON line for each object, then a last line that says it is done. What is
-// wrong with a chart is one line on stderr and exit code 1. It opens nothing and asks nobody: it is meant to run confined. What the
-// objects mean is decided by who reads them.
+// It reads one JSON request from stdin and makes the renderings that it asks for, one after the other. Of each it prints a line that says how
+// many objects there are, and one JSON line for each; of one that is the first again, the word "same". What is wrong with a chart is one line
+// on stderr and exit code 1. It opens nothing and asks nobody: it is meant to run confined. What the objects mean, and whether renderings
+// that are not the same differ in what counts, is decided by who reads them.
 package main
 
 import (
@@ -14,6 +15,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"reflect"
 	"strings"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 
 const (
 	// protocol is the version of the request and answer format; a reader of another version does not go on.
-	protocol = 2
+	protocol = 3
 	// helmVersion is what charts see as .Capabilities.HelmVersion, and the module version in go.mod.
 	helmVersion = "v4.3.1"
 	// maxRequest bounds the request: archive, values and capabilities.
@@ -64,18 +66,40 @@ func run(in io.Reader, out io.Writer) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("the request is followed by something else, or is too large")
 	}
-	result, err := render(&req)
-	if err != nil {
-		return err
-	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	for _, object := range result.objects {
+	var first *result
+	for _, from := range req.Inventions {
+		made, err := render(&req, from)
+		if err != nil {
+			return err
+		}
+		if first != nil && reflect.DeepEqual(made, first) {
+			err = encoder.Encode(same)
+		} else {
+			err = made.write(encoder)
+		}
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = made
+		}
+	}
+	return nil
+}
+
+func (r *result) write(encoder *json.Encoder) error {
+	rendering := head{Objects: len(r.objects), Functions: r.functions, Chart: r.chart}
+	if err := encoder.Encode(map[string]head{"rendering": rendering}); err != nil {
+		return err
+	}
+	for _, object := range r.objects {
 		if err := encoder.Encode(object); err != nil {
 			return err
 		}
 	}
-	return encoder.Encode(done{Done: true, Functions: result.functions, Chart: result.chart})
+	return nil
 }
 
 // oneLine joins the lines of Helm's messages, which put the place and the reason below one another. Of a message that is too long to be

@@ -11,9 +11,15 @@ type request struct {
 	Archive   []byte `json:"archive"`
 	Release   string `json:"release"`
 	Namespace string `json:"namespace"`
-	// Values have float64 for every number, as those of a values file have once Helm has read it.
-	Values       map[string]any `json:"values"`
-	Capabilities capabilities   `json:"capabilities"`
+	// Values are read anew for each rendering: templates may write into them.
+	Values       json.RawMessage `json:"values"`
+	Capabilities capabilities    `json:"capabilities"`
+	// Inventions are what is made up, for each rendering.
+	Inventions []asked `json:"inventions"`
+}
+
+// asked is what one rendering makes up time and chance from.
+type asked struct {
 	// Clock is what the chart is told the time is.
 	Clock time.Time `json:"clock"`
 	// Seed stands in for chance.
@@ -42,13 +48,17 @@ type object struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// done is the last line.
-type done struct {
-	Done bool `json:"done"`
+// head is the line before the objects of a rendering.
+type head struct {
+	// Objects is how many lines of it follow.
+	Objects int `json:"objects"`
 	// Functions are the template functions that were called and whose value is made from Clock and Seed.
 	Functions []string `json:"functions"`
 	Chart     metadata `json:"chart"`
 }
+
+// same stands for a rendering that is the first one again, in every byte.
+const same = "same"
 
 // metadata is what Chart.yaml says.
 type metadata struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -28,11 +29,16 @@ type result struct {
 	chart     metadata
 }
 
-// render does what `helm template --include-crds` does, always as a first installation.
-func render(req *request) (*result, error) {
+// render does what `helm template --include-crds` does, always as a first installation. Chart, values and capabilities are made anew for
+// each rendering, since templates may write into them: nothing that one has done is there for the next.
+func render(req *request, from asked) (*result, error) {
 	loaded, err := load(req.Archive)
 	if err != nil {
 		return nil, err
+	}
+	var values map[string]any
+	if err := json.Unmarshal(req.Values, &values); err != nil {
+		return nil, fmt.Errorf("the values are not readable: %w", err)
 	}
 	caps, err := exactCapabilities(req.Capabilities)
 	if err != nil {
@@ -41,15 +47,15 @@ func render(req *request) (*result, error) {
 	if err := checkInstallable(loaded, caps); err != nil {
 		return nil, err
 	}
-	if err := chartutil.ProcessDependencies(loaded, req.Values); err != nil {
+	if err := chartutil.ProcessDependencies(loaded, values); err != nil {
 		return nil, err
 	}
 	options := common.ReleaseOptions{Name: req.Release, Namespace: req.Namespace, Revision: 1, IsInstall: true}
-	renderValues, err := util.ToRenderValues(loaded, req.Values, options, caps)
+	renderValues, err := util.ToRenderValues(loaded, values, options, caps)
 	if err != nil {
 		return nil, err
 	}
-	made := newInvention(req.Clock, req.Seed)
+	made := newInvention(from.Clock, from.Seed)
 	files, err := engine.Engine{CustomTemplateFuncs: made.functions()}.Render(loaded, renderValues)
 	if err != nil {
 		return nil, err
@@ -94,7 +100,7 @@ func exactCapabilities(asked capabilities) (*common.Capabilities, error) {
 	}
 	caps := common.DefaultCapabilities.Copy()
 	caps.KubeVersion = *version
-	caps.APIVersions = common.VersionSet(asked.APIVersions)
+	caps.APIVersions = slices.Clone(common.VersionSet(asked.APIVersions))
 	caps.HelmVersion.Version = helmVersion
 	return caps, nil
 }

@@ -16,7 +16,7 @@ use agent_api::digest::Sha256;
 
 pub use self::folder::CacheFolder;
 use self::memory::Memory;
-use crate::engine::{ChartRenderer, EngineError, EngineOutput, PROTOCOL, Request};
+use crate::engine::{Answer, ChartRenderer, EngineError, PROTOCOL, Request};
 
 /// Version of the key and of the files. Another one makes every older file a stranger.
 const FORMAT: u32 = 1;
@@ -57,7 +57,7 @@ impl Cache {
     ///
     /// # Errors
     /// As there.
-    pub async fn render(&self, request: Request<'_>) -> Result<EngineOutput, EngineError> {
+    pub async fn render(&self, request: Request<'_>) -> Result<Answer, EngineError> {
         let input = request.input()?;
         let identity = self.identity().await;
         let key = identity.as_ref().map(|identity| key(identity, &input));
@@ -66,22 +66,22 @@ impl Cache {
         {
             return Ok(known);
         }
-        let answer = self.engine.answer(&input).await?;
-        let output = EngineOutput::read(&answer)?;
+        let bytes = self.engine.answer(&input).await?;
+        let answer = Answer::read(&bytes)?;
         // An engine that was replaced while it was asked: nobody knows which of the two answered.
         if let Some(key) = key
             && self.identity().await == identity
         {
-            self.keep(key, answer, &output).await;
+            self.keep(key, bytes, &answer).await;
         }
-        Ok(output)
+        Ok(answer)
     }
 
     /// What is kept of this request; the engine is not started.
     ///
     /// # Errors
     /// As [`Request::input`].
-    pub async fn find(&self, request: &Request<'_>) -> Result<Option<EngineOutput>, EngineError> {
+    pub async fn find(&self, request: &Request<'_>) -> Result<Option<Answer>, EngineError> {
         let input = request.input()?;
         match self.identity().await {
             Some(identity) => Ok(self.kept(&key(&identity, &input)).await),
@@ -94,9 +94,9 @@ impl Cache {
         blocking(move || engine.identity()).await
     }
 
-    async fn kept(&self, key: &Sha256) -> Option<EngineOutput> {
+    async fn kept(&self, key: &Sha256) -> Option<Answer> {
         if let Some(answer) = self.memory.get(key) {
-            return EngineOutput::read(&answer).ok();
+            return Answer::read(&answer).ok();
         }
         let (folder, key) = (Arc::clone(self.folder.as_ref()?), key.clone());
         blocking(move || {
@@ -108,27 +108,27 @@ impl Cache {
             if answer.is_none() {
                 tracing::debug!(%key, "a kept rendering is damaged or of another version, and is not used");
             }
-            EngineOutput::read(answer?).ok()
+            Answer::read(answer?).ok()
         })
         .await
     }
 
-    async fn keep(&self, key: Sha256, answer: Vec<u8>, output: &EngineOutput) {
-        let folder = self.folder.clone().filter(|_| !secrets::any(output));
-        let Some(folder) = folder else { return self.memory.put(key, answer) };
+    async fn keep(&self, key: Sha256, bytes: Vec<u8>, answer: &Answer) {
+        let folder = self.folder.clone().filter(|_| !secrets::any(answer));
+        let Some(folder) = folder else { return self.memory.put(key, bytes) };
         let path = folder.path();
         let left = blocking(move || {
-            let written = folder.open().and_then(|opened| opened.write(key.as_str(), &entry::close(&key, &answer)));
-            written.err().map(|problem| (key, answer, problem))
+            let written = folder.open().and_then(|opened| opened.write(key.as_str(), &entry::close(&key, &bytes)));
+            written.err().map(|problem| (key, bytes, problem))
         })
         .await;
-        let Some((key, answer, problem)) = left else { return };
+        let Some((key, bytes, problem)) = left else { return };
         let told = format!("there is no room to keep renderings in {} ({problem}): charts are rendered again each time", path.display());
         match problem.is_full_disk().then(|| self.full.set(told.clone())) {
             Some(Ok(())) => tracing::warn!("{told}"),
             Some(Err(_)) | None => tracing::debug!("a rendering is not kept on disk: {problem}"),
         }
-        self.memory.put(key, answer);
+        self.memory.put(key, bytes);
     }
 }
 

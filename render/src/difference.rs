@@ -5,7 +5,7 @@ use std::fmt;
 use agent_api::object::ObjectKey;
 use serde_json::Value;
 
-use crate::engine::{EngineObject, EngineOutput};
+use crate::engine::{Answer, EngineError, EngineObject, EngineOutput, Second};
 use crate::normalise;
 
 /// A place where two renderings of a chart differ.
@@ -41,8 +41,19 @@ impl Difference {
     }
 }
 
-/// The first difference of each template; empty where both are equal in all that counts.
-pub(crate) fn compare(component: &str, chart: &str, a: &EngineOutput, b: &EngineOutput) -> Vec<Difference> {
+/// The first difference of each template between the two renderings of an answer; empty where they are equal in all that counts.
+///
+/// # Errors
+/// An answer with one rendering: nothing is known of a second.
+pub(crate) fn of(component: &str, chart: &str, answer: &Answer) -> Result<Vec<Difference>, EngineError> {
+    match &answer.second {
+        Some(Second::Same) => Ok(Vec::new()),
+        Some(Second::Other(second)) => Ok(compare(component, chart, &answer.first, second)),
+        None => Err(EngineError::Answer("the second rendering is missing".to_owned())),
+    }
+}
+
+fn compare(component: &str, chart: &str, a: &EngineOutput, b: &EngineOutput) -> Vec<Difference> {
     let mut functions: Vec<String> = a.functions.iter().chain(&b.functions).cloned().collect();
     functions.sort();
     functions.dedup();

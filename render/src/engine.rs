@@ -1,4 +1,4 @@
-//! The chart engine as a child process: one request in, rendered objects out, every quantity bounded.
+//! The chart engine as a child process: one request in, one or two renderings of its chart out, every quantity bounded.
 //!
 //! [`ChartRenderer`] is the seam behind which the engine can change. Deliberately absent: what the objects mean.
 
@@ -15,22 +15,28 @@ use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 
+pub use self::answer::{Answer, ChartMetadata, EngineObject, EngineOutput, Second};
 use self::identity::Identity;
+pub use self::invention::Invention;
 use crate::confine;
 
+mod answer;
 mod identity;
+mod invention;
 
 /// Name of the engine's program.
 pub const PROGRAM: &str = "clicklink-render";
 /// Where it lies when it is not beside the executable, from the executable's folder.
 const LIBEXEC: &str = "../libexec/clicklink";
 /// The request and answer format that this version speaks.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
-/// Longest rendering, by the clock on the wall.
-const MAX_WALL: Duration = Duration::from_secs(60);
-/// Longest answer of the engine: 16 MiB.
+/// Longest life of a child, which makes two renderings at most, by the clock on the wall.
+const MAX_WALL: Duration = Duration::from_secs(120);
+/// Largest rendering: 16 MiB.
 const MAX_OUTPUT: usize = 16 << 20;
+/// Longest answer of the engine: two of the largest renderings, each of which [`Answer::read`] bounds by itself.
+const MAX_ANSWER: usize = 2 * MAX_OUTPUT;
 /// Largest object: 1 MiB, somewhat less than an API server takes.
 const MAX_OBJECT: usize = 1 << 20;
 /// How much of its stderr is read.
@@ -52,10 +58,8 @@ pub struct Request<'a> {
     /// What the chart may ask of the cluster, exactly.
     #[serde(serialize_with = "capabilities")]
     pub capabilities: &'a Capabilities,
-    /// What the chart is told the time is.
-    pub clock: jiff::Timestamp,
-    /// What stands in for chance; two seeds that differ by one differ in every random value.
-    pub seed: u64,
+    /// One for each rendering that is asked for: one or two.
+    pub inventions: &'a [Invention],
 }
 
 impl Request<'_> {
@@ -76,57 +80,6 @@ fn capabilities<S: serde::Serializer>(capabilities: &Capabilities, serializer: S
     out.serialize_field("kubeMinor", &capabilities.server.minor)?;
     out.serialize_field("apiVersions", &capabilities.api_versions)?;
     out.end()
-}
-
-/// An object as the engine rendered it.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EngineObject {
-    /// Source, as `chart/templates/x.yaml` or `chart/crds/x.yaml`.
-    pub template: String,
-    /// Hook events in Helm's words; empty for an object that is no hook.
-    #[serde(default)]
-    pub hooks: Vec<String>,
-    /// Hook weight.
-    #[serde(default)]
-    pub weight: i64,
-    /// Whether it comes from a `crds/` folder.
-    #[serde(default)]
-    pub crd: bool,
-    /// The object.
-    pub object: Value,
-}
-
-/// What a chart became.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct EngineOutput {
-    /// Objects in Helm's order, `crds/` first.
-    pub objects: Vec<EngineObject>,
-    /// Called template functions whose value is not a function of the chart and its values.
-    pub functions: Vec<String>,
-    /// What `Chart.yaml` says.
-    pub chart: ChartMetadata,
-}
-
-/// Name and versions in `Chart.yaml`.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ChartMetadata {
-    /// Name.
-    pub name: String,
-    /// Version of the chart.
-    pub version: String,
-    /// Version of what it installs; empty where the chart gives none.
-    pub app_version: String,
-}
-
-#[derive(Deserialize)]
-struct Done {
-    done: bool,
-    #[serde(default)]
-    functions: Vec<String>,
-    #[serde(default)]
-    chart: ChartMetadata,
 }
 
 #[derive(Deserialize)]
@@ -195,7 +148,7 @@ pub enum EngineError {
 }
 
 /// A rendering in progress.
-pub type Rendering<'a> = Pin<Box<dyn Future<Output = Result<EngineOutput, EngineError>> + Send + 'a>>;
+pub type Rendering<'a> = Pin<Box<dyn Future<Output = Result<Answer, EngineError>> + Send + 'a>>;
 /// An answer that is not read yet.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, EngineError>> + Send + 'a>>;
 
@@ -207,12 +160,12 @@ pub trait ChartRenderer: Send + Sync {
     /// What tells it, as it is now, from every other that might answer otherwise; `None` where it cannot say. May read its program.
     fn identity(&self) -> Option<Sha256>;
 
-    /// The answer to [`Request::input`], as it is: for [`EngineOutput::read`].
+    /// The answer to [`Request::input`], as it is: for [`Answer::read`].
     fn answer<'a>(&'a self, input: &'a [u8]) -> Answering<'a>;
 
-    /// Renders one chart once.
+    /// Renders one chart with each of the request's inventions.
     fn render<'a>(&'a self, request: Request<'a>) -> Rendering<'a> {
-        Box::pin(async move { EngineOutput::read(&self.answer(&request.input()?).await?) })
+        Box::pin(async move { Answer::read(&self.answer(&request.input()?).await?) })
     }
 }
 
@@ -301,8 +254,8 @@ impl Engine {
             Ok(())
         };
         let read = async {
-            let bytes = read_at_most(stdout, MAX_OUTPUT + 1).await.map_err(failed)?;
-            if bytes.len() > MAX_OUTPUT { Err(EngineError::Output) } else { Ok(bytes) }
+            let bytes = read_at_most(stdout, MAX_ANSWER + 1).await.map_err(failed)?;
+            if bytes.len() > MAX_ANSWER { Err(EngineError::Output) } else { Ok(bytes) }
         };
         let complain = async { read_at_most(stderr, MAX_STDERR).await.map_err(failed) };
         let ((), output, complaint) = tokio::try_join!(write, read, complain)?;
@@ -330,31 +283,6 @@ async fn read_at_most(from: impl AsyncRead + Unpin, limit: usize) -> std::io::Re
     let mut bytes = Vec::new();
     from.take(limit as u64).read_to_end(&mut bytes).await?;
     Ok(bytes)
-}
-
-impl EngineOutput {
-    /// Reads an engine's answer.
-    ///
-    /// # Errors
-    /// An answer that is not of the protocol, or cut short; an object that is larger than it may be.
-    pub fn read(answer: &[u8]) -> Result<Self, EngineError> {
-        let unreadable = |error: serde_json::Error| EngineError::Answer(error.to_string());
-        let mut lines: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        let last = lines.pop().ok_or_else(|| EngineError::Answer("it is empty".to_owned()))?;
-        let done: Done = serde_json::from_slice(last).map_err(unreadable)?;
-        if !done.done {
-            return Err(EngineError::Answer("its last line does not say that it is done".to_owned()));
-        }
-        let mut objects = Vec::with_capacity(lines.len());
-        for line in lines {
-            let object: EngineObject = serde_json::from_slice(line).map_err(unreadable)?;
-            if line.len() > MAX_OBJECT {
-                return Err(EngineError::Object { template: object.template, bytes: line.len() });
-            }
-            objects.push(object);
-        }
-        Ok(Self { objects, functions: done.functions, chart: done.chart })
-    }
 }
 
 /// The engine says what is wrong with a chart in one line and exits with 1; everything else is a bound that was met.

@@ -11,13 +11,12 @@ use jiff::Timestamp;
 
 use crate::archive::{self, ArchiveError};
 use crate::difference::{self, Difference};
-use crate::engine::{ChartRenderer, EngineError, EngineOutput, Request};
+use crate::engine::{Answer, ChartRenderer, EngineError, EngineOutput, Request};
 use crate::pull::{PullError, Registry};
 use crate::registry_access::RegistryAccess;
-use crate::renderer::{SEEDS, far_from};
 
 /// What the first rendering is told the time is; the second is told another, so that no chart that passes depends on it.
-const CLOCK: Timestamp = Timestamp::constant(1_700_000_000, 0);
+pub const CLOCK: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
 /// Pulls charts by references that name a digest. Logins outlive a pull.
 pub struct ChartPuller {
@@ -90,29 +89,22 @@ pub enum TwiceError {
 
 /// What the engine answered, and that answer read.
 pub struct Answered {
-    /// For [`EngineOutput::read`]: an eighth of the size of what it reads to.
+    /// For [`Answer::read`]: an eighth of the size of what it reads to.
     pub bytes: Vec<u8>,
-    /// Read.
+    /// The first rendering.
     pub output: EngineOutput,
 }
 
-/// Renders one chart twice, one after the other, with far-apart clocks and other chance. `clock` and `seed` of the request are not looked at.
+/// Renders one chart twice, with far-apart clocks and other chance, in one child. The request's inventions are to be a pair.
 ///
 /// # Errors
 /// See [`TwiceError`].
 pub async fn render_twice(engine: &dyn ChartRenderer, component: &str, request: &Request<'_>) -> Result<Answered, TwiceError> {
-    let turn = |clock, seed| Request { clock, seed, ..request.clone() };
-    let bytes = engine.answer(&turn(CLOCK, SEEDS[0]).input()?).await?;
-    let again = engine.answer(&turn(far_from(CLOCK), SEEDS[1]).input()?).await?;
-    let output = EngineOutput::read(&bytes)?;
-    if bytes != again {
-        let chart = format!("{} {}", output.chart.name, output.chart.version);
-        let differences = difference::compare(component, &chart, &output, &EngineOutput::read(&again)?);
-        if !differences.is_empty() {
-            return Err(TwiceError::Differs(differences));
-        }
-    }
-    Ok(Answered { bytes, output })
+    let bytes = engine.answer(&request.input()?).await?;
+    let answer = Answer::read(&bytes)?;
+    let chart = format!("{} {}", answer.first.chart.name, answer.first.chart.version);
+    let differences = difference::of(component, &chart, &answer)?;
+    if differences.is_empty() { Ok(Answered { bytes, output: answer.first }) } else { Err(TwiceError::Differs(differences)) }
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@ use agent_api::name::DnsLabel;
 use agent_api::object::RenderedObject;
 use base64::Engine as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::archive::{self, ArchiveError};
 use crate::cache::{Cache, CacheFolder};
 use crate::capabilities::{self, own_crd_api_versions};
 use crate::difference::{self, Difference};
-use crate::engine::{ChartMetadata, ChartRenderer, Engine, EngineError, EngineOutput, Request};
+use crate::engine::{Answer, ChartMetadata, ChartRenderer, Engine, EngineError, EngineOutput, Invention, Request};
 use crate::images::Images;
 use crate::normalise::{LeftOut, normalise};
 use crate::pull::{PullError, Registry};
@@ -27,11 +26,6 @@ use crate::registry_access::RegistryAccess;
 const PULLS_SIDE_BY_SIDE: usize = 4;
 /// Rounds in which a bundle's own CRDs are looked for: a chart may render more once it sees those of another.
 const CRD_ROUNDS: usize = 4;
-
-/// Seeds of the first and second rendering; neighbours differ in every random value.
-pub(crate) const SEEDS: [u64; 2] = [0, 1];
-/// How far the second rendering's clock is ahead: another year, month, day, weekday, hour, minute and second.
-const CLOCK_DISTANCE: SignedDuration = SignedDuration::from_secs(4_173 * 86_400 + 7 * 3_600 + 13 * 60 + 17);
 
 /// Renders bundles: pulls, verifies, renders, normalises. One can be shared.
 pub struct Renderer {
@@ -196,14 +190,15 @@ impl Renderer {
         self.engine.version()
     }
 
-    /// Renders every component once: the executor's way. Clock and seed are those of the first rendering of [`Self::render_twice`].
+    /// Renders every component once: the executor's way. Its invention is that of the first rendering of [`Self::render_twice`].
     ///
     /// # Errors
     /// The first component, in order, that cannot be pulled, checked or rendered.
     pub async fn render(&self, manifest: &Manifest, capabilities: &Capabilities) -> Result<Rendered, RenderError> {
         let archives = self.archives(manifest).await?;
-        let outputs = self.render_all(manifest, &archives, capabilities, &[0]).await?;
-        Ok(finish(manifest, outputs))
+        let [first, _] = Invention::pair(manifest.created_at);
+        let answers = self.render_all(manifest, &archives, capabilities, &[first]).await?;
+        Ok(finish(manifest, answers))
     }
 
     /// Renders every component twice, with far-apart clocks and other chance: the person's way. The result is the first rendering.
@@ -226,35 +221,37 @@ impl Renderer {
         capabilities: &Capabilities,
     ) -> Result<(Rendered, Vec<Difference>), RenderError> {
         let archives = self.archives(manifest).await?;
-        let mut first = self.render_all(manifest, &archives, capabilities, &[0, 1]).await?;
-        let second = first.split_off(manifest.components.len());
+        let answers = self.render_all(manifest, &archives, capabilities, &Invention::pair(manifest.created_at)).await?;
         let mut differences = Vec::new();
-        for (component, (a, b)) in manifest.components.iter().zip(first.iter().zip(&second)) {
-            differences.extend(difference::compare(component.name.as_str(), &chart_name(component), a, b));
+        for (component, answer) in manifest.components.iter().zip(&answers) {
+            let found = difference::of(component.name.as_str(), &chart_name(component), answer);
+            differences.extend(found.map_err(|source| chart_error(component, source))?);
         }
-        Ok((finish(manifest, first), differences))
+        Ok((finish(manifest, answers), differences))
     }
 
     /// What the bundle's charts may ask of a cluster: what it serves, and what the bundle's own CRDs will make it serve.
     ///
     /// The rule: render all, add the served versions and kinds of every CRD among the objects (`crds/`, templates, the bundle's own), and
     /// again until nothing is added, at most four times. A chart that cannot render yet adds nothing in that round; nothing once
-    /// added is taken away. `approve` records the result; the executor renders with what was recorded.
+    /// added is taken away. `approve` records the result; the executor renders with what was recorded. Each round renders twice, so that the
+    /// last one has done what [`Self::render_and_compare`] asks for.
     ///
     /// # Errors
     /// Charts that cannot be pulled or whose archives are refused. That a chart does not render is for the rendering itself to tell.
     pub async fn capabilities_with_own_crds(&self, manifest: &Manifest, live: &Capabilities) -> Result<Capabilities, RenderError> {
         let archives = self.archives(manifest).await?;
+        let inventions = Invention::pair(manifest.created_at);
         let mut known = capabilities::with(live, own_crd_api_versions(&manifest.objects));
         for _ in 0..CRD_ROUNDS {
             let renderings: Vec<_> = manifest
                 .components
                 .iter()
                 .zip(&archives)
-                .map(|(component, archive)| self.render_one(manifest, component, archive, &known, 0))
+                .map(|(component, archive)| self.render_one(component, archive, &known, &inventions))
                 .collect();
             let rendered: Vec<_> = stream::iter(renderings).buffered(renderings_side_by_side()).collect().await;
-            let objects = rendered.iter().flatten().flat_map(|output| &output.objects).map(|object| &object.object);
+            let objects = rendered.iter().flatten().flat_map(|answer| &answer.first.objects).map(|object| &object.object);
             let more = capabilities::with(&known, own_crd_api_versions(objects));
             if more == known {
                 break;
@@ -336,50 +333,42 @@ impl Renderer {
         Ok(archives)
     }
 
-    /// Every component in each of these turns: all of the first turn, then all of the next.
+    /// Every component with each of these inventions.
     async fn render_all(
         &self,
         manifest: &Manifest,
         archives: &[Arc<str>],
         capabilities: &Capabilities,
-        turns: &[usize],
-    ) -> Result<Vec<EngineOutput>, RenderError> {
-        let components = || manifest.components.iter().zip(archives);
-        let renderings: Vec<_> = turns
-            .iter()
-            .flat_map(|turn| components().map(|(component, archive)| self.render_one(manifest, component, archive, capabilities, *turn)))
-            .collect();
+        inventions: &[Invention],
+    ) -> Result<Vec<Answer>, RenderError> {
+        let components = manifest.components.iter().zip(archives);
+        let renderings: Vec<_> =
+            components.map(|(component, archive)| self.render_one(component, archive, capabilities, inventions)).collect();
         stream::iter(renderings).buffered(renderings_side_by_side()).try_collect().await
     }
 
     async fn render_one(
         &self,
-        manifest: &Manifest,
         component: &Component,
         archive: &str,
         capabilities: &Capabilities,
-        turn: usize,
-    ) -> Result<EngineOutput, RenderError> {
+        inventions: &[Invention],
+    ) -> Result<Answer, RenderError> {
         let request = Request {
             archive,
             release: component.release.as_str(),
             namespace: component.namespace.as_str(),
             values: &component.values,
             capabilities,
-            clock: if turn == 0 { manifest.created_at } else { far_from(manifest.created_at) },
-            seed: SEEDS[turn.min(SEEDS.len() - 1)],
+            inventions,
         };
-        let (name, chart) = (component.name.to_string(), chart_name(component));
-        let output = self.engine.render(request).await.map_err(|source| RenderError::Chart {
-            component: name.clone(),
-            chart: chart.clone(),
-            source,
-        })?;
-        if output.chart.name != component.chart.name || output.chart.version != component.chart.version {
-            let found = format!("{} {}", output.chart.name, output.chart.version);
-            return Err(RenderError::Identity { component: name, chart, found });
+        let answer = self.engine.render(request).await.map_err(|source| chart_error(component, source))?;
+        let found = &answer.first.chart;
+        if found.name != component.chart.name || found.version != component.chart.version {
+            let found = format!("{} {}", found.name, found.version);
+            return Err(RenderError::Identity { component: component.name.to_string(), chart: chart_name(component), found });
         }
-        Ok(output)
+        Ok(answer)
     }
 }
 
@@ -389,7 +378,8 @@ fn renderings_side_by_side() -> usize {
     std::thread::available_parallelism().map_or(2, |processors| processors.get().clamp(2, 4))
 }
 
-fn finish(manifest: &Manifest, outputs: Vec<EngineOutput>) -> Rendered {
+fn finish(manifest: &Manifest, answers: Vec<Answer>) -> Rendered {
+    let outputs: Vec<EngineOutput> = answers.into_iter().map(|answer| answer.first).collect();
     let names = manifest.components.iter().map(|component| component.name.to_string());
     let charts = names.zip(outputs.iter().map(|output| output.chart.clone())).collect();
     let normalised = normalise(manifest, outputs);
@@ -407,11 +397,10 @@ async fn pull(registry: &Registry, component: &Component) -> Result<Arc<str>, Re
     Ok(base64::engine::general_purpose::STANDARD.encode(&bytes).into())
 }
 
-fn chart_name(component: &Component) -> String {
-    format!("{} {}", component.chart.name, component.chart.version)
+fn chart_error(component: &Component, source: EngineError) -> RenderError {
+    RenderError::Chart { component: component.name.to_string(), chart: chart_name(component), source }
 }
 
-/// A time far from the given one; before it where the calendar ends.
-pub(crate) fn far_from(time: Timestamp) -> Timestamp {
-    time.checked_add(CLOCK_DISTANCE).or_else(|_| time.checked_sub(CLOCK_DISTANCE)).unwrap_or(Timestamp::UNIX_EPOCH)
+fn chart_name(component: &Component) -> String {
+    format!("{} {}", component.chart.name, component.chart.version)
 }

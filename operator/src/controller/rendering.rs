@@ -8,8 +8,8 @@ use agent_api::chain::chain;
 use agent_api::digest::Sha256;
 use cluster::ClusterError;
 use cluster::crd::managed_component::ManagedComponentSpec;
-use render::engine::{ChartRenderer, EngineError, EngineObject, EngineOutput, Request};
-use render::pinned::{TwiceError, render_twice};
+use render::engine::{Answer, ChartRenderer, EngineError, EngineObject, EngineOutput, Invention, Request};
+use render::pinned::{CLOCK, TwiceError, render_twice};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
@@ -92,8 +92,7 @@ impl Renderings {
             namespace: &name.namespace,
             values,
             capabilities: &served.capabilities,
-            clock: jiff::Timestamp::UNIX_EPOCH,
-            seed: 0,
+            inventions: &Invention::pair(CLOCK),
         };
         let child = self.children.acquire().await;
         let answered = render_twice(self.engine.as_ref(), &name.name, &request).await;
@@ -115,8 +114,8 @@ impl Renderings {
 
 impl Rendered {
     fn read(&self) -> Result<Objects, Stopped> {
-        let output = EngineOutput::read(&self.answer).map_err(|error| Stopped::new(Reason::RenderFailed, error))?;
-        Ok((output.objects, self.version.clone()))
+        let answer = Answer::read(&self.answer).map_err(|error| Stopped::new(Reason::RenderFailed, error))?;
+        Ok((answer.first.objects, self.version.clone()))
     }
 }
 

@@ -2,11 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::engine::EngineOutput;
+use crate::engine::{Answer, Second};
 
 /// Whether a Secret with data is among the objects, in a list, or in any other object: what wraps objects of others knows no bound.
-pub(super) fn any(output: &EngineOutput) -> bool {
-    output.objects.iter().any(|object| within(&object.object))
+pub(super) fn any(answer: &Answer) -> bool {
+    let second = match &answer.second {
+        Some(Second::Other(second)) => second.objects.as_slice(),
+        Some(Second::Same) | None => &[],
+    };
+    answer.first.objects.iter().chain(second).any(|object| within(&object.object))
 }
 
 fn within(value: &Value) -> bool {

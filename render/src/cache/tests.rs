@@ -6,11 +6,11 @@ use agent_api::approval::{Capabilities, ServerWords};
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::engine::Answering;
+use crate::engine::{Answering, EngineOutput, Invention, Second};
 
-/// Answers with one object, and counts.
+/// Answers with one object for each rendering, and counts.
 struct Fake {
-    object: Value,
+    objects: Vec<Value>,
     identity: Mutex<&'static str>,
     replaced_when_asked: bool,
     asked: AtomicUsize,
@@ -18,7 +18,11 @@ struct Fake {
 
 impl Fake {
     fn new(object: Value) -> Arc<Self> {
-        Arc::new(Self { object, identity: Mutex::new("one"), replaced_when_asked: false, asked: AtomicUsize::new(0) })
+        Self::of(vec![object])
+    }
+
+    fn of(objects: Vec<Value>) -> Arc<Self> {
+        Arc::new(Self { objects, identity: Mutex::new("one"), replaced_when_asked: false, asked: AtomicUsize::new(0) })
     }
 
     fn asked(&self) -> usize {
@@ -41,9 +45,14 @@ impl ChartRenderer for Fake {
         if self.replaced_when_asked {
             *self.identity.lock().unwrap() = "two";
         }
-        let object = json!({"template": "c/templates/x.yaml", "hooks": ["pre-install"], "weight": 3, "object": self.object});
-        let done = json!({"done": true, "functions": ["now"], "chart": {"name": "c", "version": "1.0.0", "appVersion": "7"}});
-        Box::pin(async move { Ok(format!("{object}\n{done}\n").into_bytes()) })
+        let chart = json!({"name": "c", "version": "1.0.0", "appVersion": "7"});
+        let head = json!({"rendering": {"objects": 1, "functions": ["now"], "chart": chart}});
+        let renderings = self.objects.iter().map(|object| {
+            let object = json!({"template": "c/templates/x.yaml", "hooks": ["pre-install"], "weight": 3, "object": object});
+            format!("{head}\n{object}\n")
+        });
+        let answer: String = renderings.collect();
+        Box::pin(async move { Ok(answer.into_bytes()) })
     }
 }
 
@@ -57,6 +66,10 @@ fn cache(engine: &Arc<Fake>, above: &Path) -> Cache {
 }
 
 async fn render(cache: &Cache, seed: u64) -> EngineOutput {
+    answer(cache, seed).await.first
+}
+
+async fn answer(cache: &Cache, seed: u64) -> Answer {
     let (values, capabilities) = (Map::new(), Capabilities::default());
     let request = Request {
         archive: "YQ==",
@@ -64,8 +77,7 @@ async fn render(cache: &Cache, seed: u64) -> EngineOutput {
         namespace: "n",
         values: &values,
         capabilities: &capabilities,
-        clock: jiff::Timestamp::UNIX_EPOCH,
-        seed,
+        inventions: &[Invention { clock: jiff::Timestamp::UNIX_EPOCH, seed }],
     };
     cache.render(request).await.unwrap()
 }
@@ -86,7 +98,7 @@ async fn the_next_process_asks_nothing_twice_and_gets_the_same() {
     );
     assert_eq!(render(&cache(&engine, above.path()), 0).await, first);
     assert_eq!(engine.asked(), 1);
-    // Another seed is another question: both turns are compared, also from what is kept.
+    // Another seed is another question.
     render(&cache(&engine, above.path()), 1).await;
     assert_eq!((engine.asked(), files(above.path()).len()), (2, 2));
 }
@@ -124,6 +136,20 @@ async fn a_secret_stays_in_the_process() {
     assert_eq!((engine.asked(), files(above.path()).len()), (1, 0));
     render(&cache(&engine, above.path()), 0).await;
     assert_eq!(engine.asked(), 2);
+}
+
+#[tokio::test]
+async fn both_renderings_are_kept_and_a_secret_in_either_stays_in_the_process() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"password": "hunter2"}});
+    let another = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "another"}});
+    for (second, on_disk) in [(another, 1), (secret, 0)] {
+        let (above, engine) = (tempfile::tempdir().unwrap(), Fake::of(vec![config_map(), second.clone()]));
+        let process = cache(&engine, above.path());
+        let fresh = answer(&process, 0).await;
+        assert!(matches!(&fresh.second, Some(Second::Other(other)) if other.objects[0].object == second), "{fresh:?}");
+        assert_eq!(answer(&process, 0).await, fresh);
+        assert_eq!((engine.asked(), files(above.path()).len()), (1, on_disk));
+    }
 }
 
 #[tokio::test]
@@ -172,15 +198,11 @@ fn each_part_of_the_question_makes_another_key() {
     };
     let capabilities = served("v1.37.2", "37", &["v1"]);
     let others = [served("v1.37.3", "37", &["v1"]), served("v1.37.2", "37+", &["v1"]), served("v1.37.2", "37", &["v1", "apps/v1"])];
-    let base = Request {
-        archive: "YQ==",
-        release: "r",
-        namespace: "n",
-        values: &values,
-        capabilities: &capabilities,
-        clock: jiff::Timestamp::UNIX_EPOCH,
-        seed: 0,
-    };
+    let pair = Invention::pair(jiff::Timestamp::UNIX_EPOCH);
+    let (later, other_seed) =
+        ([Invention { clock: jiff::Timestamp::from_second(1).unwrap(), ..pair[0] }], [Invention { seed: 1, ..pair[0] }]);
+    let base =
+        Request { archive: "YQ==", release: "r", namespace: "n", values: &values, capabilities: &capabilities, inventions: &pair[..1] };
     let mut requests = vec![
         base.clone(),
         Request { archive: "Yg==", ..base.clone() },
@@ -188,8 +210,9 @@ fn each_part_of_the_question_makes_another_key() {
         Request { release: "n", namespace: "r", ..base.clone() },
         Request { values: &other_values, ..base.clone() },
         Request { values: &no_values, ..base.clone() },
-        Request { clock: jiff::Timestamp::from_second(1).unwrap(), ..base.clone() },
-        Request { seed: 1, ..base.clone() },
+        Request { inventions: &later, ..base.clone() },
+        Request { inventions: &other_seed, ..base.clone() },
+        Request { inventions: &pair, ..base.clone() },
     ];
     requests.extend(others.iter().map(|capabilities| Request { capabilities, ..base.clone() }));
     let (engine, other_engine) = (Sha256::of(b"engine"), Sha256::of(b"another"));

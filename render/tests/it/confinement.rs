@@ -54,7 +54,7 @@ async fn everything_is_denied(probe: &Engine) {
         assert!(answer.starts_with("denied: "), "{args:?}: {answer}");
     }
     assert_eq!(probe.run(&["unix"], &[]).await.unwrap(), b"done");
-    assert_eq!(probe.run(&["environment"], &[]).await.unwrap(), b"[GOTRACEBACK=none]");
+    assert_eq!(probe.run(&["environment"], &[]).await.unwrap(), b"[GOGC=200 GOTRACEBACK=none]");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use agent_api::approval::{Capabilities, ServerWords};
 use base64::Engine as _;
-use render::engine::{ChartRenderer as _, EngineOutput, Request};
+use render::engine::{Answer, ChartRenderer as _, EngineOutput, Invention, Request};
 use render::{Engine, EngineError};
 use serde_json::{Value, json};
 
@@ -23,17 +23,21 @@ pub(crate) async fn render_with(
     seed: u64,
     capabilities: &Capabilities,
 ) -> Result<EngineOutput, EngineError> {
-    let archive = base64::engine::general_purpose::STANDARD.encode(archive);
     let clock = if seed == 0 { "2026-11-30T10:00:00Z" } else { "2038-05-04T17:13:17Z" };
-    let request = Request {
-        archive: &archive,
-        release: "rel",
-        namespace: "platform",
-        values: values.as_object().unwrap(),
-        capabilities,
-        clock: clock.parse().unwrap(),
-        seed,
-    };
+    let invention = Invention { clock: clock.parse().unwrap(), seed };
+    Ok(answer(engine, archive, values, &[invention], capabilities).await?.first)
+}
+
+pub(crate) async fn answer(
+    engine: &Engine,
+    archive: &[u8],
+    values: Value,
+    inventions: &[Invention],
+    capabilities: &Capabilities,
+) -> Result<Answer, EngineError> {
+    let archive = base64::engine::general_purpose::STANDARD.encode(archive);
+    let request =
+        Request { archive: &archive, release: "rel", namespace: "platform", values: values.as_object().unwrap(), capabilities, inventions };
     engine.render(request).await
 }
 

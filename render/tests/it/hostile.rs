@@ -40,7 +40,7 @@ async fn what_never_ends_is_ended() {
         (r#"{{ range until 2000 }}{{ repeat 1000000 "x" }}{{ end }}"#, "more than 1536 MiB of memory"),
         (r#"a: {{ repeat 9000000000000000000 "xx" }}"#, "strings: Repeat output length overflow"),
         // Processor time.
-        ("{{ range 9223372036854775807 }}{{ end }}", "more than 10 s of processor time"),
+        ("{{ range 9223372036854775807 }}{{ end }}", "more than 20 s of processor time"),
         // What comes out.
         (r#"{{ range until 30 }}{{ printf "---\nkind: A\na: %s\n" (repeat 900000 "x") }}{{ end }}"#, "renders to more than 16 MiB"),
         (r#"a: {{ repeat 1100000 "x" }}"#, "c/templates/x.yaml: an object of 1100"),

@@ -10,3 +10,4 @@ mod registry_faults;
 mod registry_logins;
 mod rendering;
 mod support;
+mod twice;

@@ -24,7 +24,7 @@ impl ChartRenderer for Nothing {
     }
 
     fn answer<'a>(&'a self, _input: &'a [u8]) -> Answering<'a> {
-        Box::pin(async { Ok(br#"{"done":true,"chart":{"name":"c","version":"1.0.0"}}"#.to_vec()) })
+        Box::pin(async { Ok(b"{\"rendering\":{\"objects\":0,\"chart\":{\"name\":\"c\",\"version\":\"1.0.0\"}}}\n".to_vec()) })
     }
 }
 

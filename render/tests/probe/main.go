@@ -18,7 +18,7 @@ func main() {
 	var err error
 	switch what {
 	case "--version":
-		fmt.Println(`{"protocol":2,"helm":"probe"}`)
+		fmt.Println(`{"protocol":3,"helm":"probe"}`)
 		return
 	case "read":
 		_, err = os.ReadFile(where)

@@ -1,6 +1,7 @@
 //! Every construct that charts use, a chart each (`tests/corpus`), against `helm template` and kubectl.
 
 use futures::{StreamExt as _, stream};
+use render::engine::Second;
 use serde_json::{Value, json};
 use system_tests::TempFolder;
 use system_tests::chart_case::{self, Case};
@@ -16,6 +17,40 @@ async fn every_construct_renders_as_helm_renders_it() {
     let differences = differences(&cases).await;
     println!("{} constructs, {} differ", cases.len(), differences.len());
     assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+}
+
+/// Whatever a chart did in its first rendering: its second is what a process of its own makes of it.
+#[tokio::test]
+async fn a_second_rendering_finds_nothing_of_the_first() {
+    let (cases, engine) = (chart_case::corpus(), ours::engine().await);
+    let [one, two] = ours::inventions();
+    let rendered = cases.iter().map(|case| {
+        let engine = &engine;
+        async move {
+            let alone = (ours::renderings(engine, case, &[one]).await, ours::renderings(engine, case, &[two]).await);
+            (case, alone, ours::renderings(engine, case, &[one, two]).await)
+        }
+    });
+    let rendered: Vec<_> = stream::iter(rendered).buffered(SIDE_BY_SIDE).collect().await;
+    let (mut same, mut other) = (0, 0);
+    for (case, alone, twice) in rendered {
+        match (alone, twice) {
+            ((Ok(first), Ok(second)), Ok(twice)) => {
+                assert_eq!(twice.first, first.first, "{}", case.name);
+                let again = match twice.second {
+                    Some(Second::Same) => twice.first,
+                    Some(Second::Other(again)) => again,
+                    None => panic!("{}: it is rendered once", case.name),
+                };
+                *if again == first.first { &mut same } else { &mut other } += 1;
+                assert_eq!(again, second.first, "{}", case.name);
+            }
+            ((Err(first), _), Err(twice)) => assert!(same_words(&first, &twice), "{}: {first}, {twice}", case.name),
+            (alone, twice) => panic!("{}: {alone:?}, {twice:?}", case.name),
+        }
+    }
+    println!("{same} are the same again, {other} are not");
+    assert!(same > 0 && other > 0, "{same} {other}");
 }
 
 /// One text for each chart that we and helm disagree on: construct, object, both values.

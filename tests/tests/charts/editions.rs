@@ -60,21 +60,21 @@ fn api_versions() -> Vec<&'static str> {
     vec!["apps/v1", "apps/v1/Deployment", "policy/v1", "policy/v1/PodDisruptionBudget", "snapshot.storage.k8s.io/v1", "v1"]
 }
 
-/// By the engine's own protocol: one request on its stdin, one object a line, a last line that says it is done.
+/// By the engine's own protocol: one request on its stdin, a line that says what was rendered, one object a line.
 async fn engine(home: &TempFolder, archive: &[u8], component: &Component, values: &Value) -> BTreeMap<String, Value> {
     let request = json!({
         "archive": base64::engine::general_purpose::STANDARD.encode(archive),
         "release": component.name, "namespace": component.namespace, "values": values,
         "capabilities": {"kubeVersion": KUBE_VERSION, "apiVersions": api_versions()},
-        "clock": "2026-11-30T10:00:00Z", "seed": 0,
+        "inventions": [{"clock": "2026-11-30T10:00:00Z", "seed": 0}],
     });
     let program = Program::new("engine", chart_engine()).only_given_env().stdin(request.to_string());
     let rendered = program.run(home, Duration::from_secs(60)).await.unwrap().ok().unwrap();
     let mut lines: Vec<Value> = rendered.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let last = lines.pop().unwrap();
-    assert_eq!(last["done"], true, "{last}");
-    assert_eq!(last["functions"], json!([]), "{}: nothing is made up", component.name);
-    assert_eq!(last["chart"]["version"], component.chart.version);
+    let head = lines.remove(0)["rendering"].take();
+    assert_eq!(head["objects"], lines.len(), "{head}");
+    assert_eq!(head["functions"], json!([]), "{}: nothing is made up", component.name);
+    assert_eq!(head["chart"]["version"], component.chart.version);
     keyed(lines.into_iter().map(|mut line| {
         let object = line["object"].take();
         let hooks = object.pointer("/metadata/annotations/helm.sh~1hook").and_then(Value::as_str).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use agent_api::approval::Capabilities;
 use base64::Engine as _;
-use render::engine::{ChartRenderer as _, EngineObject, EngineOutput, Request};
+use render::engine::{Answer, ChartRenderer as _, EngineObject, EngineOutput, Invention, Request};
 use render::normalise::opened;
 use render::{Engine, archive};
 use serde_json::Value;
@@ -20,8 +20,18 @@ pub(crate) async fn engine() -> Engine {
     Engine::at(chart_engine(), engine_sandbox()).await.unwrap()
 }
 
-/// The rendering of a chart, or the whole error in one line.
+/// The first rendering of a chart, or the whole error in one line.
 pub(crate) async fn outcome(engine: &Engine, case: &Case) -> Result<EngineOutput, String> {
+    Ok(renderings(engine, case, &inventions()[..1]).await?.first)
+}
+
+/// As a person's `approve` has them.
+pub(crate) fn inventions() -> [Invention; 2] {
+    Invention::pair("2026-11-30T10:00:00Z".parse().unwrap())
+}
+
+/// As [`outcome`], with each of these.
+pub(crate) async fn renderings(engine: &Engine, case: &Case, inventions: &[Invention]) -> Result<Answer, String> {
     let bytes = case.archive();
     archive::check(&bytes).map_err(|error| error.to_string())?;
     let api_versions = SERVED.lines().map(str::to_owned).collect();
@@ -32,8 +42,7 @@ pub(crate) async fn outcome(engine: &Engine, case: &Case) -> Result<EngineOutput
         namespace: "platform",
         values: &case.values,
         capabilities: &capabilities,
-        clock: "2026-11-30T10:00:00Z".parse().unwrap(),
-        seed: 0,
+        inventions,
     };
     engine.render(request).await.map_err(|error| error.to_string())
 }

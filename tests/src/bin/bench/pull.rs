@@ -79,7 +79,8 @@ impl ChartRenderer for Nothing {
     }
 
     fn answer<'a>(&'a self, _input: &'a [u8]) -> Answering<'a> {
-        Box::pin(async { Ok(json!({"done": true, "chart": {"name": NAME, "version": VERSION}}).to_string().into_bytes()) })
+        let rendering = json!({"rendering": {"objects": 0, "chart": {"name": NAME, "version": VERSION}}});
+        Box::pin(async move { Ok(format!("{rendering}\n").into_bytes()) })
     }
 }
 
