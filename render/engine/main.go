@@ -1,7 +1,7 @@
 // Command clicklink-render is Helm's own library behind a pipe: one request in, rendered objects out.
 //
 // It reads one JSON request from stdin and makes the renderings that it asks for, one after the other. Of each it prints a line that says how
-// many objects there are, and one JSON line for each; of one that is the first again, the word "same". What is wrong with a chart is one line
+// many objects there are, and one JSON line for each; of one that printed what the first did, the word "same". What is wrong with a chart is one line
 // on stderr and exit code 1. It opens nothing and asks nobody: it is meant to run confined. What the objects mean, and whether renderings
 // that are not the same differ in what counts, is decided by who reads them.
 package main
@@ -15,7 +15,6 @@ import (
 	"log"
 	"log/slog"
 	"os"
-	"reflect"
 	"strings"
 	"time"
 
@@ -68,13 +67,13 @@ func run(in io.Reader, out io.Writer) error {
 	}
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	var first *result
+	var first *rendering
 	for _, from := range req.Inventions {
 		made, err := render(&req, from)
 		if err != nil {
 			return err
 		}
-		if first != nil && reflect.DeepEqual(made, first) {
+		if first != nil && made.same(first) {
 			err = encoder.Encode(same)
 		} else {
 			err = made.write(encoder)
@@ -89,12 +88,17 @@ func run(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-func (r *result) write(encoder *json.Encoder) error {
-	rendering := head{Objects: len(r.objects), Functions: r.functions, Chart: r.chart}
-	if err := encoder.Encode(map[string]head{"rendering": rendering}); err != nil {
+func (r *rendering) write(encoder *json.Encoder) error {
+	objects, err := r.objects()
+	if err != nil {
 		return err
 	}
-	for _, object := range r.objects {
+	meta := metadata{Name: r.chart.Metadata.Name, Version: r.chart.Metadata.Version, AppVersion: r.chart.Metadata.AppVersion}
+	line := head{Objects: len(objects), Functions: r.functions, Chart: meta}
+	if err := encoder.Encode(map[string]head{"rendering": line}); err != nil {
+		return err
+	}
+	for _, object := range objects {
 		if err := encoder.Encode(object); err != nil {
 			return err
 		}

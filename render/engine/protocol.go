@@ -57,7 +57,7 @@ type head struct {
 	Chart     metadata `json:"chart"`
 }
 
-// same stands for a rendering that is the first one again, in every byte.
+// same stands for a rendering whose templates printed what those of the first one did, in every byte.
 const same = "same"
 
 // metadata is what Chart.yaml says.

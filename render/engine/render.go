@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,15 +24,17 @@ import (
 // notes is what Helm prints after an installation and never applies.
 const notes = "NOTES.txt"
 
-type result struct {
-	objects   []object
+// rendering is a chart whose templates were executed; what they printed is not read yet.
+type rendering struct {
+	chart     *chart.Chart
+	caps      *common.Capabilities
+	texts     map[string]string
 	functions []string
-	chart     metadata
 }
 
 // render does what `helm template --include-crds` does, always as a first installation. Chart, values and capabilities are made anew for
 // each rendering, since templates may write into them: nothing that one has done is there for the next.
-func render(req *request, from asked) (*result, error) {
+func render(req *request, from asked) (*rendering, error) {
 	loaded, err := load(req.Archive)
 	if err != nil {
 		return nil, err
@@ -56,20 +59,27 @@ func render(req *request, from asked) (*result, error) {
 		return nil, err
 	}
 	made := newInvention(from.Clock, from.Seed)
-	files, err := engine.Engine{CustomTemplateFuncs: made.functions()}.Render(loaded, renderValues)
+	texts, err := engine.Engine{CustomTemplateFuncs: made.functions()}.Render(loaded, renderValues)
 	if err != nil {
 		return nil, err
 	}
-	objects, err := crds(loaded)
+	maps.DeleteFunc(texts, func(name, _ string) bool { return strings.HasSuffix(name, notes) })
+	return &rendering{chart: loaded, caps: caps, texts: texts, functions: made.called()}, nil
+}
+
+// same says that another rendering of the same chart printed the same, and so has the same objects.
+func (r *rendering) same(other *rendering) bool {
+	return maps.Equal(r.texts, other.texts) && slices.Equal(r.functions, other.functions)
+}
+
+// objects reads what was printed, which takes most of a rendering's time.
+func (r *rendering) objects() ([]object, error) {
+	objects, err := crds(r.chart)
 	if err != nil {
 		return nil, err
 	}
-	templates, err := sorted(files, caps)
-	if err != nil {
-		return nil, err
-	}
-	meta := metadata{Name: loaded.Metadata.Name, Version: loaded.Metadata.Version, AppVersion: loaded.Metadata.AppVersion}
-	return &result{objects: append(objects, templates...), functions: made.called(), chart: meta}, nil
+	templates, err := sorted(r.texts, r.caps)
+	return append(objects, templates...), err
 }
 
 // load reads a chart of the versions that Helm installs: a later one is refused, not taken for an older one.
@@ -152,10 +162,6 @@ func crds(loaded *chart.Chart) ([]object, error) {
 func sorted(files map[string]string, caps *common.Capabilities) ([]object, error) {
 	dropped := map[string]string{}
 	for name, content := range files {
-		if strings.HasSuffix(name, notes) {
-			delete(files, name)
-			continue
-		}
 		if !strings.HasPrefix(path.Base(name), "_") {
 			dropped[name] = content
 		}

@@ -65,7 +65,7 @@ pub struct Answer {
 pub enum Second {
     /// The first again.
     Same,
-    /// Another in some byte.
+    /// Its templates printed something else.
     Other(EngineOutput),
 }
 

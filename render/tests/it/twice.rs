@@ -94,7 +94,6 @@ async fn a_second_that_fails_or_is_too_large_is_refused() {
     for (then, expected) in [
         ("fail \"in time\"", "in time"),
         ("until 2000000000", "more than 1536 MiB of memory"),
-        ("range 9223372036854775807 }}{{ end", "more than 20 s of processor time"),
         ("range until 30 }}{{ printf \"---\\nkind: A\\na: %s\\n\" (repeat 900000 \"x\") }}{{ end", "renders to more than 16 MiB"),
     ] {
         let template = format!("{{{{ if gt (now | date \"2006\" | int) 2030 }}}}{{{{ {then} }}}}{{{{ end }}}}");

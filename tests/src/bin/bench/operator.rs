@@ -34,6 +34,8 @@ const RELEASES: usize = 20;
 const CHANGES: usize = 100;
 /// Longest wait for all of them.
 const LIMIT: Duration = Duration::from_secs(900);
+/// As the audit log names the operator.
+const OPERATOR: &str = "system:serviceaccount:navin-system:navin-operator";
 /// Starting is not resting.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -56,6 +58,7 @@ pub(crate) async fn measure(table: &mut Table, components: usize, window: Durati
     let began = Instant::now();
     let operator = Operator::start(&cp, "operator", &[MANAGED], &charts(), &["--log-level", "warn"]).await?;
     let installed = until_converged(&api, components, began).await?;
+    requests(table, &cp, components)?;
     let began = Instant::now();
     stream::iter(names.iter().map(|name| change(&api, name, "changed"))).buffer_unordered(SIDE_BY_SIDE).try_collect::<()>().await?;
     let changed = until_converged(&api, components, began).await?;
@@ -150,6 +153,25 @@ async fn reaction(table: &mut Table, cp: &ControlPlane, api: &Api<DynamicObject>
             "by the audit log",
         );
     }
+    Ok(())
+}
+
+/// What the operator asked of the API server until all had converged, by its audit log.
+fn requests(table: &mut Table, cp: &ControlPlane, components: usize) -> Result<()> {
+    let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+    for event in cp.audit()?.iter().filter(|event| event["user"]["username"] == OPERATOR && is_write(event)) {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let tried = if text("/requestURI").contains("dryRun=All") { "dry run" } else { text("/verb") };
+        let of = match (text("/objectRef/resource"), text("/objectRef/subresource")) {
+            ("managedcomponents", "") => "component",
+            ("managedcomponents", part) => part,
+            (_, _) => "object",
+        };
+        *asked.entry(format!("{tried} {of}")).or_default() += 1;
+    }
+    let each = |count: usize| count as f64 / components as f64;
+    let told: Vec<String> = asked.iter().map(|(what, count)| format!("{} {what}", figure(each(*count)))).collect();
+    table.figure("… from empty to converged, writes and dry runs for each", each(asked.values().sum()), "", &told.join(", "));
     Ok(())
 }
 
