@@ -187,8 +187,10 @@ fn strategy(workload: &Workload<'_>, facts: &Facts, spec: &ManagedComponentSpec)
     if workload.key.kind != "Deployment" {
         return Ok(None);
     }
-    if workload.text("/spec/strategy/type") == Some("Recreate") && required > 0 {
-        return Err(TransformError::RecreateUnderBudget { workload: workload.key.clone(), required });
+    if workload.text("/spec/strategy/type") == Some("Recreate") {
+        // Its chart never wants two at a time, as on a volume that one pod writes: no budget makes it a rolling update.
+        let problem = TransformError::RecreateUnderBudget { workload: workload.key.clone(), required };
+        return if required > 0 { Err(problem) } else { Ok(None) };
     }
     Ok(Some(budget::rolling_update(pods, required)))
 }

@@ -230,6 +230,17 @@ fn the_charts_own_budget_and_autoscaler_give_way() {
     assert_eq!(case(chart(), json!({})).run().unwrap().replaced, [], "without the spec's they stay");
 }
 
+/// A rolling update would start a second pod beside the first, on a volume that only one may write.
+#[test]
+fn a_recreate_stays_one_under_a_budget_that_asks_for_no_pod() {
+    let recreate = json!({"replicas": 1, "strategy": {"type": "Recreate"}});
+    for pdb in [json!({"maxUnavailable": 1}), json!({"minAvailable": 0}), json!({"maxUnavailable": "100%"})] {
+        let desired = case(vec![workload("Deployment", recreate.clone())], json!({"pdb": pdb})).run().unwrap();
+        let strategies: Vec<&Value> = desired.objects.iter().filter_map(|rendered| rendered.object.pointer("/spec/strategy")).collect();
+        assert_eq!(strategies, [&json!({"type": "Recreate"})], "{pdb}");
+    }
+}
+
 #[test]
 fn what_no_budget_can_hold_is_refused() {
     let recreate = json!({"replicas": 2, "strategy": {"type": "Recreate"}});
