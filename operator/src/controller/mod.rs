@@ -5,6 +5,7 @@
 pub mod capabilities;
 mod pass;
 pub mod queue;
+mod read;
 pub mod rendering;
 pub mod secrets;
 pub mod store;

@@ -6,14 +6,15 @@ use std::time::Duration;
 use agent_api::heartbeat::OperationState;
 use agent_api::object::ObjectKey;
 use cluster::ClusterError;
-use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentSpec, ManagedComponentStatus};
-use cluster::{exact, object};
+use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentStatus};
+use cluster::exact;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::Operator;
 use super::queue::Name;
+use super::read::Resource;
 use super::rendering::{Kept, Objects};
 use super::secrets::{self, CHECK, Checked};
 use super::watch::SETTLES;
@@ -30,6 +31,8 @@ const LATE: Duration = Duration::from_millis(100);
 /// What is remembered of a component between passes. All of it can be lost: then objects are written once more, which changes nothing.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// Of which resource of the name.
+    uid: String,
     written: BTreeMap<ObjectKey, Written>,
     rendering: Option<Kept>,
     secrets: Option<Checked>,
@@ -61,34 +64,6 @@ pub(super) enum Next {
     Gone,
 }
 
-/// A resource as it is at the API server.
-struct Resource {
-    object: Value,
-    spec: ManagedComponentSpec,
-    generation: i64,
-    deleting: bool,
-}
-
-impl Resource {
-    fn read(object: Value) -> Result<(Self, ManagedComponentStatus), serde_json::Error> {
-        let part = |name: &str| object.get(name).cloned().unwrap_or_else(|| json!({}));
-        let spec = serde_json::from_value(part("spec"))?;
-        let status = serde_json::from_value(part("status"))?;
-        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or_default();
-        let deleting = object.pointer("/metadata/deletionTimestamp").is_some();
-        Ok((Self { object, spec, generation, deleting }, status))
-    }
-
-    fn component<'a>(&'a self, name: &'a Name, status: &'a ManagedComponentStatus) -> Component<'a> {
-        let Self { spec, generation, deleting, .. } = self;
-        Component { name: &name.name, namespace: &name.namespace, generation: *generation, deleting: *deleting, spec, status }
-    }
-
-    fn has_finalizer(&self) -> bool {
-        object::finalizers(&self.object).iter().any(|finalizer| finalizer == FINALIZER)
-    }
-}
-
 impl Operator {
     /// Looks at a component once.
     ///
@@ -96,18 +71,11 @@ impl Operator {
     /// The API server does not answer, or answers that something came in between ([`exact::is_late`]).
     pub(super) async fn pass(&self, name: &Name, memory: &mut Memory) -> Result<Next, ClusterError> {
         let Some(object) = self.store.component(name) else { return Ok(Next::Gone) };
-        let (mut resource, mut status) = match Resource::read(object) {
-            Ok(read) => read,
-            Err(error) => {
-                // The schema forbids it; a definition that somebody changed may not.
-                tracing::error!(component = %name, "the resource cannot be read: {error}");
-                return Ok(Next::Retry);
-            }
-        };
+        let (mut resource, mut status) = Resource::read(object);
         if resource.deleting && !resource.has_finalizer() {
             return Ok(Next::Gone);
         }
-        memory.sees(resource.generation);
+        memory.sees(&resource);
         if !resource.has_finalizer() {
             self.put_finalizer(&mut resource).await?;
         }
@@ -163,6 +131,9 @@ impl Operator {
         memory: &mut Memory,
     ) -> Result<(Plan, Option<String>, Live), ClusterError> {
         let component = resource.component(name, status);
+        if let Some(unreadable) = resource.unreadable.clone().filter(|_| !resource.deleting) {
+            return Ok((refused(&component, unreadable), None, self.view(name, &status.inventory)));
+        }
         let rendered = self.rendered(&component, name, memory).await?;
         let version = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok()).map(|(_, version)| version.clone());
         let keda_served = self.keda_served(memory.failures > 0).await?;
@@ -178,16 +149,16 @@ impl Operator {
                 Steps::Apply { writes, .. } => writes.iter().map(|(object, _)| ObjectKey::of(object)).collect(),
                 Steps::Nothing | Steps::Raise(_) | Steps::Remove(_) => Vec::new(),
             };
-            let unseen: Vec<(ObjectKey, Value)> = wanted
+            let unknown: Vec<(ObjectKey, Value)> = wanted
                 .into_iter()
                 .filter(|key| !live.contains_key(key))
                 .filter_map(|key| self.store.read(&key).map(|object| (key, object)))
                 .collect();
-            if unseen.is_empty() {
+            if unknown.is_empty() {
                 self.figures.took(Step::Plan, started);
                 return Ok((plan, version, live));
             }
-            live.extend(unseen);
+            live.extend(unknown);
         }
     }
 
@@ -329,7 +300,12 @@ fn next(resource: &Resource, plan: &Plan, look: Option<Duration>) -> Next {
 }
 
 impl Memory {
-    fn sees(&mut self, generation: i64) {
+    /// Another resource under the name has generations of its own, and nothing of the former counts for it.
+    fn sees(&mut self, resource: &Resource) {
+        if self.uid != resource.uid() {
+            *self = Self { uid: resource.uid().to_owned(), ..Self::default() };
+        }
+        let generation = resource.generation;
         if self.generation.as_ref().is_none_or(|seen| seen.generation != generation) {
             self.generation = Some(Seen { generation, at: Instant::now(), written: false, converged: false });
             self.failures = 0;
@@ -365,6 +341,22 @@ pub(super) fn pause(next: Next, failures: u32) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Known faults, kind 8: a resource that was deleted and made again while nobody looked has the generation that the former had.
+    #[test]
+    fn another_resource_of_the_name_is_not_what_is_remembered() {
+        let resource = |uid: &str| {
+            let spec = json!({"service": "a", "source": {"local": "a"}});
+            Resource::read(json!({"metadata": {"name": "a", "namespace": "n", "uid": uid, "generation": 1}, "spec": spec})).0
+        };
+        let mut memory = Memory::default();
+        memory.sees(&resource("first"));
+        memory.written.insert(ObjectKey::of(&json!({"kind": "ConfigMap"})), Written::of(&json!({}), &json!({})));
+        memory.sees(&resource("first"));
+        assert_eq!(memory.written.len(), 1);
+        memory.sees(&resource("second"));
+        assert!(memory.written.is_empty() && memory.rendering.is_none() && memory.secrets.is_none());
+    }
 
     #[test]
     fn pauses_grow_to_five_minutes() {
