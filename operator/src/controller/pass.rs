@@ -156,7 +156,8 @@ impl Operator {
                 .collect();
             if unknown.is_empty() {
                 self.figures.took(Step::Plan, started);
-                return Ok((plan, version, live));
+                let unseen = self.watches().unseen(&name.namespace);
+                return Ok((unseen.judge(&component, plan), version, live));
             }
             live.extend(unknown);
         }

@@ -86,6 +86,14 @@ impl Store {
         serde_json::from_slice(&self.lock().objects.get(key)?.bytes).ok()
     }
 
+    /// The components of a namespace.
+    #[must_use]
+    pub fn components_of(&self, namespace: &str) -> Vec<Name> {
+        let contents = self.lock();
+        let here = contents.objects.keys().filter(|key| key.kind == KIND && key.namespace == namespace);
+        here.map(|key| Name { namespace: key.namespace.clone(), name: key.name.clone() }).collect()
+    }
+
     /// How many components there are.
     #[must_use]
     pub fn components(&self) -> usize {

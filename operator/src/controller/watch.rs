@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 
 use super::queue::{Name, Queue};
 use super::store::Store;
+use crate::reconcile::unseen::Unseen;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -28,6 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub const SETTLES: Duration = Duration::from_millis(150);
 /// Items of a list page.
 const PAGE: u32 = 250;
+/// So many refusals in a row, over three seconds, are meant: an API server that has just begun refuses what it will allow in a moment.
+const REFUSALS: u32 = 4;
 
 /// One kind in one namespace.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,21 +42,42 @@ struct Scope {
     namespace: String,
 }
 
+/// How the lists stand; one that is in neither set has been read whole and is followed.
+#[derive(Clone, Default)]
+struct Lists {
+    unread: BTreeSet<Scope>,
+    /// Those that the operator has no right to: nobody waits for them, and what lies there is not known.
+    refused: BTreeSet<Scope>,
+}
+
+impl Lists {
+    /// A list was read; whether somebody may have waited for it.
+    fn read(&mut self, scope: &Scope) -> bool {
+        let unread = self.unread.remove(scope);
+        self.refused.remove(scope) || unread
+    }
+
+    fn refuse(&mut self, scope: &Scope) -> bool {
+        self.unread.remove(scope);
+        self.refused.insert(scope.clone())
+    }
+}
+
 /// Which lists have been read whole.
 #[derive(Clone)]
-pub struct Synced(watch::Receiver<BTreeSet<String>>);
+pub struct Synced(watch::Receiver<Lists>);
 
 impl Synced {
-    /// Waits until every list has been read once.
+    /// Waits until every list that the operator has a right to has been read once.
     pub async fn all(&mut self) {
         // The sender ends with the watches, and whoever waits with them.
-        let _ = self.0.wait_for(BTreeSet::is_empty).await;
+        let _ = self.0.wait_for(|lists| lists.unread.is_empty()).await;
     }
 
     /// Lists that have not been read yet, as `resource.group namespace`.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
-        self.0.borrow().iter().cloned().collect()
+        self.0.borrow().unread.iter().map(Scope::told).collect()
     }
 }
 
@@ -65,7 +89,7 @@ pub struct Watches {
     store: Arc<Store>,
     queue: Arc<Queue>,
     namespaces: Vec<DnsLabel>,
-    missing: Arc<watch::Sender<BTreeSet<String>>>,
+    lists: Arc<watch::Sender<Lists>>,
     keda: bool,
 }
 
@@ -73,10 +97,9 @@ impl Watches {
     /// Begins to watch; KEDA's kind only where it is served.
     #[must_use]
     pub fn start(client: Client, namespaces: &[DnsLabel], store: Arc<Store>, queue: Arc<Queue>, keda: bool) -> Self {
-        let missing = Arc::new(watch::Sender::new(BTreeSet::new()));
+        let lists = Arc::new(watch::Sender::new(Lists::default()));
         let namespaces = namespaces.to_vec();
-        let mut watches =
-            Self { tasks: JoinSet::new(), keda_tasks: JoinSet::new(), client, store, queue, namespaces, missing, keda: false };
+        let mut watches = Self { tasks: JoinSet::new(), keda_tasks: JoinSet::new(), client, store, queue, namespaces, lists, keda: false };
         watches.add(GROUP, VERSION, KIND, RESOURCE);
         for kind in COMPONENT_KINDS.iter().filter(|kind| kind.group != KEDA) {
             watches.add(kind.group, version_of(kind), kind.kind, kind.resource);
@@ -90,7 +113,15 @@ impl Watches {
     /// Which lists have been read.
     #[must_use]
     pub fn synced(&self) -> Synced {
-        Synced(self.missing.subscribe())
+        Synced(self.lists.subscribe())
+    }
+
+    /// Kinds of a namespace that the operator has no right to list.
+    #[must_use]
+    pub fn unseen(&self, namespace: &str) -> Unseen {
+        let lists = self.lists.borrow();
+        let here = lists.refused.iter().filter(|scope| scope.namespace == namespace);
+        Unseen::of(here.map(|scope| (scope.group, scope.kind)))
     }
 
     /// Whether KEDA's kind is watched.
@@ -113,8 +144,8 @@ impl Watches {
         self.keda = false;
         self.keda_tasks = JoinSet::new();
         for (kind, namespace) in keda_kinds().flat_map(|kind| self.namespaces.iter().map(move |namespace| (kind, namespace))) {
-            let told = format!("{}.{} {namespace}", kind.resource, kind.group);
-            self.missing.send_if_modified(|missing| missing.remove(&told));
+            let scope = scope(kind, namespace);
+            self.lists.send_if_modified(|lists| lists.read(&scope));
             let gone = self.store.keep_only(kind.group, kind.kind, namespace.as_str(), &BTreeSet::new());
             gone.into_iter().for_each(|name| self.queue.add(name));
         }
@@ -123,8 +154,8 @@ impl Watches {
     fn add(&mut self, group: &'static str, version: &'static str, kind: &'static str, resource: &'static str) {
         for namespace in self.namespaces.clone() {
             let scope = Scope { group, version, kind, resource, namespace: namespace.to_string() };
-            self.missing.send_if_modified(|missing| missing.insert(scope.told()));
-            let task = follow(self.client.clone(), scope, Arc::clone(&self.store), Arc::clone(&self.queue), Arc::clone(&self.missing));
+            self.lists.send_if_modified(|lists| lists.unread.insert(scope.clone()));
+            let task = follow(self.client.clone(), scope, Arc::clone(&self.store), Arc::clone(&self.queue), Arc::clone(&self.lists));
             if group == KEDA {
                 self.keda_tasks.spawn(task)
             } else {
@@ -136,6 +167,10 @@ impl Watches {
 
 fn keda_kinds() -> impl Iterator<Item = &'static ComponentKind> {
     COMPONENT_KINDS.iter().filter(|kind| kind.group == KEDA)
+}
+
+fn scope(kind: &ComponentKind, namespace: &DnsLabel) -> Scope {
+    Scope { group: kind.group, version: version_of(kind), kind: kind.kind, resource: kind.resource, namespace: namespace.to_string() }
 }
 
 /// The version in which a kind is watched and deleted.
@@ -163,7 +198,7 @@ impl Scope {
     }
 }
 
-async fn follow(client: Client, scope: Scope, store: Arc<Store>, queue: Arc<Queue>, missing: Arc<watch::Sender<BTreeSet<String>>>) {
+async fn follow(client: Client, scope: Scope, store: Arc<Store>, queue: Arc<Queue>, lists: Arc<watch::Sender<Lists>>) {
     let api_version = scope.api_version();
     let resource = ApiResource {
         group: scope.group.to_owned(),
@@ -176,6 +211,7 @@ async fn follow(client: Client, scope: Scope, store: Arc<Store>, queue: Arc<Queu
     let config = watcher::Config::default().page_size(PAGE);
     let mut events = std::pin::pin!(watcher(api, config).backoff(Pauses::default()));
     let mut listed = BTreeSet::new();
+    let mut refusals = 0;
     let whole = |object: DynamicObject| {
         let mut object = serde_json::to_value(object).unwrap_or_default();
         object["apiVersion"] = Value::from(api_version.as_str());
@@ -199,13 +235,35 @@ async fn follow(client: Client, scope: Scope, store: Arc<Store>, queue: Arc<Queu
             Ok(watcher::Event::InitDone) => {
                 enqueue(store.keep_only(scope.group, scope.kind, &scope.namespace, &listed));
                 listed.clear();
-                missing.send_if_modified(|missing| missing.remove(&scope.told()));
+                refusals = 0;
+                if lists.send_if_modified(|lists| lists.read(&scope)) {
+                    // Some may have been told that they wait for it.
+                    store.components_of(&scope.namespace).into_iter().for_each(|name| queue.add(name));
+                }
             }
             Ok(watcher::Event::Apply(object)) => enqueue(store.put(&whole(object))),
             Ok(watcher::Event::Delete(object)) => enqueue(store.remove(&whole(object))),
-            Err(error) if missing.borrow().contains(&scope.told()) => warn!(watch = scope.told(), "cannot list yet: {error}"),
-            Err(error) => debug!(watch = scope.told(), "the watch begins again: {error}"),
+            Err(error) => {
+                refusals = if is_refusal(&error) { refusals + 1 } else { 0 };
+                if refusals == REFUSALS && lists.send_if_modified(|lists| lists.refuse(&scope)) {
+                    warn!(watch = scope.told(), "the operator has no right to list this, and goes on without it");
+                    store.components_of(&scope.namespace).into_iter().for_each(|name| queue.add(name));
+                } else if lists.borrow().unread.contains(&scope) {
+                    warn!(watch = scope.told(), "cannot list yet: {error}");
+                } else {
+                    debug!(watch = scope.told(), "the watch begins again: {error}");
+                }
+            }
         }
+    }
+}
+
+fn is_refusal(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status)) | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
+            status.code == 403
+        }
+        _ => false,
     }
 }
 

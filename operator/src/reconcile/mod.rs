@@ -19,6 +19,7 @@ pub mod restart;
 pub mod secret_names;
 pub mod status;
 pub mod transform;
+pub mod unseen;
 pub mod validate;
 pub mod workload;
 
