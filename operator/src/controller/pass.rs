@@ -199,11 +199,7 @@ impl Operator {
         let writer = Writer { client: &self.client, store: &self.store, queue: &self.queue };
         let tried = writer.try_out(writes).await;
         self.figures.took(Step::DryRun, started);
-        if let Err(stopped) = tried {
-            if write::is_silence(&stopped) {
-                let about = name.to_string();
-                return Err(ClusterError::Unreachable { about, message: stopped.message });
-            }
+        if let Err(stopped) = tried? {
             *plan = refused(&resource.component(name, status), stopped);
         }
         Ok(())

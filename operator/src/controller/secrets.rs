@@ -7,6 +7,7 @@ use cluster::{Client, ClusterError, object};
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::reconcile::failure;
 use crate::reconcile::plan::Stopped;
 use crate::reconcile::reason::Reason;
 
@@ -20,7 +21,8 @@ pub struct Checked {
     at: Instant,
 }
 
-/// Checks all references, unless these were just checked. The outer error is the API server's.
+/// Checks all references, unless these were just checked. That they may not be looked at is told like what is not there; the outer error is the API
+/// server's silence.
 ///
 /// # Errors
 /// The API server does not answer.
@@ -37,7 +39,12 @@ pub async fn check(
     for (i, reference) in references.iter().enumerate() {
         let SecretRef { secret_name, key, .. } = reference;
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret_name, "namespace": namespace}});
-        match object::get(client, &secret).await? {
+        let live = match object::get(client, &secret).await {
+            // Not for an administrator to guess: the right is part of the role.
+            Err(error @ ClusterError::Forbidden { .. }) => return Ok(Err(failure::stopped(&error))),
+            live => live?,
+        };
+        match live {
             None => missing.push(format!("secretRefs[{i}]: Secret `{secret_name}` is not there")),
             Some(live) if live.pointer("/data").and_then(|data| data.get(key)).is_none() => {
                 missing.push(format!("secretRefs[{i}]: Secret `{secret_name}` has no key `{key}`"));

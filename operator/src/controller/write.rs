@@ -16,7 +16,6 @@ use crate::reconcile::diff::{Write, Written};
 use crate::reconcile::failure;
 use crate::reconcile::plan::{Steps, Stopped};
 use crate::reconcile::prune::Fate;
-use crate::reconcile::reason::Reason;
 use crate::reconcile::workload::is_workload;
 use crate::reconcile::{FIELD_MANAGER, Live};
 
@@ -40,9 +39,11 @@ pub(super) struct Writer<'a> {
 impl Writer<'_> {
     /// Tries all applies without storing anything, so that what cannot be is known before the first write.
     ///
+    /// The inner error is what the API server refuses, all of it; the first reason counts.
+    ///
     /// # Errors
-    /// What the API server refuses, all of it; the first reason counts.
-    pub(super) async fn try_out(&self, writes: &[(Value, Write)]) -> Result<(), Stopped> {
+    /// It does not answer.
+    pub(super) async fn try_out(&self, writes: &[(Value, Write)]) -> Result<Result<(), Stopped>, ClusterError> {
         let tried = writes.iter().filter_map(|(object, write)| match write {
             Write::Nothing => None,
             Write::Apply { take_replicas } => Some((object.clone(), take_replicas.is_some())),
@@ -57,12 +58,15 @@ impl Writer<'_> {
             .collect();
         let failures: Vec<ClusterError> =
             stream::iter(tries).buffered(SIDE_BY_SIDE).filter_map(|result| async move { result.err() }).collect().await;
-        let Some(first) = failures.first().map(failure::stopped) else { return Ok(()) };
+        if let Some(silence) = failures.iter().find(|error| failure::is_silence(error)) {
+            return Err(silence.clone());
+        }
+        let Some(first) = failures.first().map(failure::stopped) else { return Ok(Ok(())) };
         let mut told: Vec<String> = failures.iter().take(NAMED).map(ToString::to_string).collect();
         if failures.len() > NAMED {
             told.push(format!("and {} more", failures.len() - NAMED));
         }
-        Err(Stopped::new(first.reason, told.join("; ")))
+        Ok(Err(Stopped::new(first.reason, told.join("; "))))
     }
 
     /// Carries steps out. What was written before a failure stays written, and is on record.
@@ -157,10 +161,4 @@ fn in_watched_version(live: &Value, key: &ObjectKey) -> Value {
 pub(super) fn stopped(error: &ClusterError) -> Option<Stopped> {
     // What came too late is looked at again, and no failure.
     if exact::is_late(error) { None } else { Some(failure::stopped(error)) }
-}
-
-/// Whether a stop is the API server's silence: then it cannot be told either.
-#[must_use]
-pub(super) fn is_silence(stopped: &Stopped) -> bool {
-    stopped.reason == Reason::ApiUnavailable
 }

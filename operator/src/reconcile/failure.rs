@@ -18,12 +18,20 @@ pub fn stopped(error: &ClusterError) -> Stopped {
         ClusterError::Invalid { .. }
         | ClusterError::NotFound { .. }
         | ClusterError::AlreadyExists { .. }
-        | ClusterError::Terminating { .. } => Reason::ObjectRefused,
+        | ClusterError::Terminating { .. }
+        // It was not even sent: the API server has no place for a name or kind like it.
+        | ClusterError::Other { code: 0, .. } => Reason::ObjectRefused,
         ClusterError::Forbidden { .. } => Reason::Forbidden,
         ClusterError::WebhookFailed { .. } => Reason::WebhookFailed,
         ClusterError::Unauthorized { .. } | ClusterError::Unreachable { .. } | ClusterError::Other { .. } => Reason::ApiUnavailable,
     };
     Stopped::new(reason, error)
+}
+
+/// Whether a request had no answer: then nothing can be told either. Every other failure is an answer about one object.
+#[must_use]
+pub fn is_silence(error: &ClusterError) -> bool {
+    matches!(error, ClusterError::Unreachable { .. } | ClusterError::Unauthorized { .. })
 }
 
 /// Whether a failure may pass although nobody changes the spec. `local` charts may be mended in their folder; what a digest pins may not.
@@ -85,6 +93,8 @@ mod tests {
             (ClusterError::Conflict { about: about(), fields: vec![("kubectl-edit".into(), ".data.a".into())] }, Reason::FieldConflict),
             (ClusterError::Forbidden { about: about(), message: "exceeded quota".into() }, Reason::Forbidden),
             (ClusterError::Unreachable { about: about(), message: "refused".into() }, Reason::ApiUnavailable),
+            (ClusterError::Other { about: about(), code: 500, message: "internal".into() }, Reason::ApiUnavailable),
+            (ClusterError::Other { about: about(), code: 0, message: "a name that no URL can hold".into() }, Reason::ObjectRefused),
         ] {
             let told = stopped(&error);
             assert_eq!(told.reason, reason, "{error}");
