@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::LEASE;
+
 /// A Lease as it was first seen in its present form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Observed {
@@ -18,9 +20,12 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// What is seen now; since when, where it is what was seen before. `None` where there is no Lease.
+    /// What is seen now; since when, where it is what was seen before. `None` where there is no Lease and never was: who held one that somebody
+    /// deleted may not have noticed yet.
     pub(super) fn of(lease: Option<&Value>, before: Option<Self>, now: Instant) -> Option<Self> {
-        let lease = lease?;
+        let Some(lease) = lease else {
+            return before.map(|before| if before.is_gone() { before } else { Self { version: String::new(), since: now, ..before } });
+        };
         let text = |pointer: &str| lease.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let number = |pointer: &str| lease.pointer(pointer).and_then(Value::as_i64);
         let version = text("/metadata/resourceVersion");
@@ -33,6 +38,15 @@ impl Observed {
             lasts: Duration::from_secs(lasts),
             since,
         })
+    }
+
+    fn is_gone(&self) -> bool {
+        self.version.is_empty()
+    }
+
+    /// Whether its holder writes no more. A Lease that somebody edited may say less than a holder of this program counts on.
+    fn has_run_out(&self, now: Instant) -> bool {
+        now.duration_since(self.since) > self.lasts.max(LEASE)
     }
 }
 
@@ -53,13 +67,14 @@ pub(super) enum Step {
 /// Decides.
 pub(super) fn step(observed: Option<&Observed>, identity: &str, now: Instant) -> Step {
     let Some(observed) = observed else { return Step::Create };
-    if observed.holder == identity {
-        return Step::Take { transitions: observed.transitions };
+    let own = observed.holder == identity;
+    if !own && !observed.holder.is_empty() && !observed.has_run_out(now) {
+        return Step::Wait;
     }
-    if observed.holder.is_empty() || now.duration_since(observed.since) > observed.lasts {
-        return Step::Take { transitions: observed.transitions + 1 };
+    if observed.is_gone() {
+        return Step::Create;
     }
-    Step::Wait
+    Step::Take { transitions: observed.transitions + i64::from(!own) }
 }
 
 #[cfg(test)]
@@ -90,5 +105,27 @@ mod tests {
             let observed = Observed::of(Some(&lease), first.clone(), now);
             assert_eq!(step(observed.as_ref(), "me", now), expected, "{name}");
         }
+    }
+
+    /// Its holder writes for a while yet, whatever anybody does to the Lease.
+    #[test]
+    fn a_lease_that_somebody_edited_or_deleted_lasts_as_long_as_any() {
+        let start = Instant::now();
+        let after = |seconds: u64| start + Duration::from_secs(seconds);
+        let mut edited = lease("2", "other");
+        for duration in [json!(1), json!(0), json!(-5), json!(null)] {
+            edited["spec"]["leaseDurationSeconds"] = duration;
+            let observed = Observed::of(Some(&edited), None, start);
+            assert_eq!(step(observed.as_ref(), "me", after(14)), Step::Wait, "{edited}");
+            assert_eq!(step(observed.as_ref(), "me", after(16)), Step::Take { transitions: 4 }, "{edited}");
+        }
+        for (holder, at_once) in [("other", Step::Wait), ("me", Step::Create), ("", Step::Create)] {
+            let seen = Observed::of(Some(&lease("1", holder)), None, start);
+            let gone = Observed::of(None, seen, after(100));
+            assert_eq!(step(gone.as_ref(), "me", after(100)), at_once, "{holder}");
+            let still = Observed::of(None, gone, after(116));
+            assert_eq!(step(still.as_ref(), "me", after(116)), Step::Create, "{holder}");
+        }
+        assert_eq!(Observed::of(None, None, start), None, "there never was one");
     }
 }
