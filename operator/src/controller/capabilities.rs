@@ -14,6 +14,8 @@ use tokio::time::Instant;
 const FRESH: Duration = Duration::from_secs(2);
 /// The kind of KEDA that scales.
 const SCALED_OBJECT: &str = "keda.sh/v1alpha1/ScaledObject";
+/// The operator's own kind.
+const COMPONENT: &str = "platform.navin.ai/v1alpha1/ManagedComponent";
 
 /// A reading.
 #[derive(Clone, Debug)]
@@ -27,10 +29,15 @@ pub struct Served {
 }
 
 impl Served {
-    fn of(capabilities: Capabilities) -> Self {
-        let digest = Sha256::of_json(&json!(capabilities));
-        let keda = capabilities.api_versions.binary_search_by(|served| served.as_str().cmp(SCALED_OBJECT)).is_ok();
-        Self { capabilities: Arc::new(capabilities), digest, keda }
+    /// An API server that has just begun answers without any definition's kinds for a while: what lacks the operator's own is no answer yet.
+    fn of(capabilities: Capabilities) -> Result<Self, ClusterError> {
+        let has = |kind: &str| capabilities.api_versions.binary_search_by(|served| served.as_str().cmp(kind)).is_ok();
+        if !has(COMPONENT) {
+            let message = format!("what it says to serve lacks {COMPONENT}: it has just begun, or the definition is not installed");
+            return Err(ClusterError::Unreachable { about: "discovery".into(), message });
+        }
+        let (digest, keda) = (Sha256::of_json(&json!(capabilities)), has(SCALED_OBJECT));
+        Ok(Self { capabilities: Arc::new(capabilities), digest, keda })
     }
 }
 
@@ -58,7 +65,7 @@ impl Discovery {
         {
             return Ok(served.clone());
         }
-        let served = Served::of(capabilities::read(&self.client).await?);
+        let served = Served::of(capabilities::read(&self.client).await?)?;
         *last = Some((Instant::now(), served.clone()));
         Ok(served)
     }
@@ -72,5 +79,26 @@ impl Discovery {
             return Ok(served.clone());
         }
         self.fresh().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent_api::approval::ServerWords;
+
+    fn served(kinds: &[&str]) -> Result<bool, String> {
+        let api_versions = kinds.iter().map(ToString::to_string).collect();
+        let server = Box::new(ServerWords { major: "1".into(), minor: "37".into(), unknown_groups: Vec::new() });
+        let read = Served::of(Capabilities { kube_version: "v1.37.2".into(), api_versions, server });
+        read.map(|served| served.keda).map_err(|error| error.to_string())
+    }
+
+    /// Else KEDA would be taken for gone, and its workloads be given a second autoscaler.
+    #[test]
+    fn an_answer_without_the_own_kind_is_none() {
+        assert!(served(&["apps/v1", "apps/v1/Deployment", "v1", "v1/Pod"]).is_err_and(|error| error.contains("lacks")));
+        assert_eq!(served(&["apps/v1", COMPONENT]), Ok(false));
+        assert_eq!(served(&[SCALED_OBJECT, COMPONENT]), Ok(true));
     }
 }

@@ -1,6 +1,7 @@
 //! One pass over a component, wiring only: read, plan, put on record, write, look again, tell. What is decided is decided in `reconcile`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_api::heartbeat::OperationState;
@@ -36,6 +37,8 @@ pub(super) struct Memory {
     written: BTreeMap<ObjectKey, Written>,
     rendering: Option<Kept>,
     secrets: Option<Checked>,
+    /// Whether the chart is rendered again after a while: it could not be told of all that the cluster serves.
+    asks_again: bool,
     /// The newest generation, when it was first seen, and whether it was written for and seen to converge.
     generation: Option<Seen>,
     /// Passes that failed since the last that did not.
@@ -119,7 +122,7 @@ impl Operator {
             self.drop_finalizer(&mut resource).await?;
             return Ok(Next::Gone);
         }
-        Ok(next(&resource, &plan, held.1))
+        Ok(next(&resource, &plan, held.1, memory.asks_again))
     }
 
     /// The plan, the version of the chart that was rendered for it, and what it was made of.
@@ -135,14 +138,17 @@ impl Operator {
             return Ok((refused(&component, unreadable), None, self.view(name, &status.inventory)));
         }
         let rendered = self.rendered(&component, name, memory).await?;
-        let version = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok()).map(|(_, version)| version.clone());
+        let made = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok());
+        let (version, unanswered) = made.map(|made| (made.version.clone(), Arc::clone(&made.unanswered))).unzip();
+        let unanswered = unanswered.unwrap_or_default();
+        memory.asks_again = !unanswered.is_empty();
         let keda_served = self.keda_served(memory.failures > 0).await?;
         let started = std::time::Instant::now();
         let mut live = self.view(name, &status.inventory);
         let nothing = || Err(Stopped::new(crate::reconcile::reason::Reason::InvalidSpec, "the chart was not asked for"));
         loop {
-            let cluster = Cluster { live: &live, keda_served, written: &memory.written };
-            let objects = rendered.as_ref().map_or_else(nothing, |rendered| rendered.clone().map(|(objects, _)| objects));
+            let cluster = Cluster { live: &live, keda_served, written: &memory.written, unanswered: &unanswered };
+            let objects = rendered.as_ref().map_or_else(nothing, |rendered| rendered.clone().map(|made| made.objects));
             let plan = plan(&component, &cluster, |_| objects);
             // An object of somebody else's under a name that is wanted is in no view until the name is known.
             let wanted: Vec<ObjectKey> = match &plan.steps {
@@ -285,7 +291,7 @@ fn under_way(status: &ManagedComponentStatus) -> bool {
     status.operation_state == Some(OperationState::Running)
 }
 
-fn next(resource: &Resource, plan: &Plan, look: Option<Duration>) -> Next {
+fn next(resource: &Resource, plan: &Plan, look: Option<Duration>, asks_again: bool) -> Next {
     if let Outcome::Failed { reason, .. } = &plan.outcome {
         return if failure::may_pass(*reason, resource.spec.source.local.is_some()) { Next::Retry } else { Next::Event };
     }
@@ -293,7 +299,7 @@ fn next(resource: &Resource, plan: &Plan, look: Option<Duration>) -> Next {
         return Next::After(look);
     }
     let checks_secrets = !resource.deleting && !resource.spec.maintenance && !resource.spec.secret_refs.is_empty();
-    if checks_secrets { Next::After(CHECK) } else { Next::Event }
+    if checks_secrets || asks_again { Next::After(CHECK) } else { Next::Event }
 }
 
 impl Memory {

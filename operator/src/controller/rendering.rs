@@ -1,5 +1,5 @@
 //! A component's chart, rendered once for each change of its input and kept: fetched and rendered when a spec changes and when the operator
-//! starts, never on a timer, and not when a file or what the cluster serves has changed meanwhile.
+//! starts, never on a timer, and not when a file or what the cluster serves has changed meanwhile. Only where an API did not answer is it asked again.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::capabilities::Discovery;
 use super::queue::Name;
+use super::secrets::CHECK;
 use crate::chart::Charts;
 use crate::health::figures::{Figures, Step};
 use crate::reconcile::plan::Stopped;
@@ -26,6 +27,7 @@ struct Rendered {
     /// The engine's answer, which is a fraction of what it reads to.
     answer: Arc<[u8]>,
     version: String,
+    unanswered: Arc<[String]>,
 }
 
 /// A rendering, or why there is none, by its input.
@@ -33,11 +35,28 @@ struct Rendered {
 pub struct Kept {
     generation: i64,
     input: Sha256,
+    at: Instant,
     result: Result<Rendered, Stopped>,
 }
 
-/// Objects and version of a chart.
-pub type Objects = (Vec<EngineObject>, String);
+impl Kept {
+    /// Whether it holds for a generation as it is: for good, or where some API did not answer until it is worth asking again.
+    fn holds(&self, of: i64) -> bool {
+        let lasting = |rendered: &Rendered| rendered.unanswered.is_empty() || self.at.elapsed() < CHECK;
+        self.generation == of && self.result.as_ref().is_ok_and(lasting)
+    }
+}
+
+/// What a chart rendered to.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    /// Objects.
+    pub objects: Vec<EngineObject>,
+    /// Version of the chart.
+    pub version: String,
+    /// API groups whose kinds were not known meanwhile, because their own servers did not answer.
+    pub unanswered: Arc<[String]>,
+}
 
 /// Whatever renders.
 pub struct Renderings {
@@ -67,10 +86,8 @@ impl Renderings {
         kept: &mut Option<Kept>,
         figures: &Figures,
     ) -> Result<Result<Objects, Stopped>, ClusterError> {
-        if let Some(Kept { generation: of, result: Ok(rendered), .. }) = kept
-            && *of == generation
-        {
-            return Ok(rendered.read());
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.holds(generation)) {
+            return Ok(kept.result.clone().and_then(|rendered| rendered.read()));
         }
         let started = Instant::now();
         let archive = match self.charts.archive(&spec.source).await {
@@ -82,7 +99,7 @@ impl Renderings {
         let input = json!([name.namespace, name.name, archive.digest, spec.version, values, served.digest]);
         let input = Sha256::of_json(&input);
         if let Some(known) = kept.as_mut().filter(|known| known.input == input) {
-            known.generation = generation;
+            (known.generation, known.at) = (generation, Instant::now());
             return Ok(known.result.clone().and_then(|rendered| rendered.read()));
         }
         let started = Instant::now();
@@ -100,14 +117,18 @@ impl Renderings {
         figures.took(Step::Render, started);
         let result = match answered {
             Ok(answered) => match version_problem(spec, &answered.output) {
-                None => Ok(Rendered { answer: answered.bytes.into(), version: answered.output.chart.version }),
+                None => Ok(Rendered {
+                    answer: answered.bytes.into(),
+                    version: answered.output.chart.version,
+                    unanswered: served.capabilities.server.unknown_groups.clone().into(),
+                }),
                 Some(problem) => Err(Stopped::new(Reason::VersionMismatch, problem)),
             },
             Err(error) if is_of_the_chart(&error) => Err(refused(&error)),
             // The engine itself, or too little time on a busy machine: not the chart's fault for certain.
             Err(error) => return Ok(Err(Stopped::new(Reason::ChartUnavailable, chain(&error)))),
         };
-        *kept = Some(Kept { generation, input, result: result.clone() });
+        *kept = Some(Kept { generation, input, at: Instant::now(), result: result.clone() });
         Ok(result.and_then(|rendered| rendered.read()))
     }
 }
@@ -115,7 +136,7 @@ impl Renderings {
 impl Rendered {
     fn read(&self) -> Result<Objects, Stopped> {
         let answer = Answer::read(&self.answer).map_err(|error| Stopped::new(Reason::RenderFailed, error))?;
-        Ok((answer.first.objects, self.version.clone()))
+        Ok(Objects { objects: answer.first.objects, version: self.version.clone(), unanswered: Arc::clone(&self.unanswered) })
     }
 }
 

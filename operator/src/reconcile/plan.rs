@@ -56,6 +56,8 @@ pub struct Cluster<'a> {
     pub keda_served: bool,
     /// What is remembered of writes.
     pub written: &'a BTreeMap<ObjectKey, Written>,
+    /// API groups that the chart could not be told of, because their own servers do not answer.
+    pub unanswered: &'a [String],
 }
 
 /// Why a pass stops before anything is written.
@@ -196,7 +198,10 @@ fn applied(
     let objects: Vec<Value> = desired.objects.into_iter().map(|rendered| rendered.object).collect();
     let writes = writes(name, objects, cluster).map_err(|stopped| stopped.after(&security))?;
     let keys: BTreeSet<ObjectKey> = writes.iter().map(|(object, _)| ObjectKey::of(object)).collect();
-    let prune = prune::update(name, &status.inventory, &keys, cluster.live);
+    let mut prune = prune::update(name, &status.inventory, &keys, cluster.live);
+    // The spec is as it was: only what the chart was told of the cluster is another, and that is not because somebody wants it so.
+    let spared = if asked.is_empty() && !cluster.unanswered.is_empty() { prune::spare(&mut prune) } else { Vec::new() };
+    let spared = note(&format!("kept while {} does not answer", cluster.unanswered.join(", ")), names(&spared));
     let mut taken_up = operation::taken_up(component.generation, spec);
     taken_up.restart_requested_at = gate.restarted_at();
     let outcome = match &gate {
@@ -212,7 +217,7 @@ fn applied(
         steps: Steps::Apply { writes, prune },
         outcome,
         security,
-        notes: notes.into_iter().flatten().collect(),
+        notes: notes.into_iter().flatten().chain(spared).collect(),
         taken_up: Some(taken_up),
         kept: desired.kept,
     })

@@ -68,6 +68,17 @@ pub fn update(component: &str, inventory: &[InventoryItem], desired: &BTreeSet<O
     }))
 }
 
+/// Keeps what would be deleted; which objects those are.
+pub fn spare(fates: &mut [(ObjectKey, Fate)]) -> Vec<ObjectKey> {
+    let deleted = fates.iter_mut().filter(|(_, fate)| *fate == Fate::Delete);
+    deleted
+        .map(|(key, fate)| {
+            *fate = Fate::Keep;
+            key.clone()
+        })
+        .collect()
+}
+
 /// What a deletion does with each object of the inventory. `keep` spares nothing here.
 #[must_use]
 pub fn deletion(component: &str, inventory: &[InventoryItem], live: &Live) -> Vec<(ObjectKey, Fate)> {

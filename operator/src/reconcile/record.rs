@@ -82,7 +82,7 @@ mod tests {
         let status: ManagedComponentStatus = serde_json::from_value(status).unwrap();
         let component = Component { name: "redis", namespace: "here", generation: 2, deleting: false, spec: &spec, status: &status };
         let (live, written): (Live, _) = (crate::reconcile::live(live), BTreeMap::new());
-        let cluster = Cluster { live: &live, keda_served: false, written: &written };
+        let cluster = Cluster { live: &live, keda_served: false, written: &written, unanswered: &[] };
         let mut object = deployment(3, 3);
         object["metadata"] = json!({"name": "redis"});
         let object = EngineObject { template: "x.yaml".into(), hooks: vec![], weight: 0, crd: false, object };

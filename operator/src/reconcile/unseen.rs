@@ -88,7 +88,8 @@ mod tests {
         let status = ManagedComponentStatus { inventory: inventory.iter().map(item).collect(), ..ManagedComponentStatus::default() };
         let component = Component { name: "a", namespace: "here", generation: 1, deleting, spec: &spec, status: &status };
         let (live, written) = (Live::new(), BTreeMap::new());
-        let planned = plan(&component, &Cluster { live: &live, keda_served: false, written: &written }, |_| Ok(Vec::new()));
+        let planned =
+            plan(&component, &Cluster { live: &live, keda_served: false, written: &written, unanswered: &[] }, |_| Ok(Vec::new()));
         let judged = Unseen::of(unseen.iter().copied()).judge(&component, planned);
         match judged.outcome {
             Outcome::Failed { reason, message } => {

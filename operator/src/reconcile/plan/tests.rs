@@ -13,6 +13,7 @@ struct World {
     written: BTreeMap<ObjectKey, Written>,
     chart: Vec<Value>,
     deleting: bool,
+    unanswered: Vec<String>,
     /// Objects written in the last pass.
     writes: usize,
 }
@@ -33,7 +34,7 @@ impl World {
     fn new(chart: Vec<Value>) -> Self {
         let spec = json!({"service": "redis", "source": {"local": "redis"}});
         let (status, live, written) = (ManagedComponentStatus::default(), Live::new(), BTreeMap::new());
-        Self { spec, generation: 1, status, live, written, chart, deleting: false, writes: 0 }
+        Self { spec, generation: 1, status, live, written, chart, deleting: false, unanswered: Vec::new(), writes: 0 }
     }
 
     /// Installed and converged.
@@ -58,10 +59,14 @@ impl World {
         let (generation, deleting) = (self.generation, self.deleting);
         let component = Component { name: "redis", namespace: "here", generation, deleting, spec: &spec, status: &before };
         let chart = self.chart.clone();
-        let plan = plan(&component, &Cluster { live: &self.live, keda_served: false, written: &self.written }, |_| {
-            let object = |object| EngineObject { template: "redis/x.yaml".into(), hooks: vec![], weight: 0, crd: false, object };
-            Ok(chart.into_iter().map(object).collect())
-        });
+        let plan = plan(
+            &component,
+            &Cluster { live: &self.live, keda_served: false, written: &self.written, unanswered: &self.unanswered },
+            |_| {
+                let object = |object| EngineObject { template: "redis/x.yaml".into(), hooks: vec![], weight: 0, crd: false, object };
+                Ok(chart.into_iter().map(object).collect())
+            },
+        );
         self.writes = 0;
         self.carry_out(&plan);
         self.status = plan.status(&component, &self.live, None, Timestamp::UNIX_EPOCH);
@@ -373,4 +378,19 @@ fn an_object_of_another_component_stops_the_pass_before_the_first_write() {
     world.live.insert(ObjectKey::of(&other), other);
     world.pass();
     assert_eq!((world.status.state, world.reason(), world.writes), (Some(State::Failed), "OwnedByAnother", 0));
+}
+
+/// An aggregated API that is slow when the operator starts: the chart is told of less than before, and nobody asked for anything.
+#[test]
+fn nothing_goes_because_an_api_does_not_answer() {
+    let mut world = World::installed(vec![map("a"), map("for-metrics")]);
+    world.chart = vec![map("a")];
+    world.unanswered = vec!["metrics.k8s.io".into()];
+    world.pass();
+    let told = |world: &World| world.status.conditions.iter().map(|condition| condition.message.clone()).collect::<String>();
+    assert_eq!((world.live.len(), world.status.inventory.len(), world.status.converged), (2, 2, true));
+    assert!(told(&world).contains("kept while metrics.k8s.io does not answer: ConfigMap here/for-metrics"), "{}", told(&world));
+    world.change(json!({"values": {"metrics": false}}));
+    world.pass();
+    assert_eq!((world.live.len(), world.status.inventory.len()), (1, 1), "that somebody asks for it is another matter");
 }
