@@ -142,14 +142,24 @@ pub fn observe(seen: &Seen<'_>) -> Dimensions {
     Dimensions { converged: settled && done, state, health, security: security(seen.security), operation, available, wanted }
 }
 
+/// An object that is not there, or that is about to go however long a finalizer holds it; a workload says so itself.
+fn missing(key: &ObjectKey, live: &Live) -> Option<String> {
+    match live.get(key) {
+        None => Some(key.to_string()),
+        Some(object) if !is_workload(key) && object.pointer("/metadata/deletionTimestamp").is_some() => {
+            Some(format!("{key}, which is being deleted"))
+        }
+        Some(_) => None,
+    }
+}
+
 /// Missing objects, then workloads in the order: gave up, going down, not ready, ready.
 fn state(seen: &Seen<'_>, live: &Live, workloads: &[Workload<'_>]) -> Told<State> {
     let waits = matches!(seen.outcome, Outcome::Blocked { reason: Reason::Maintenance, .. });
     if seen.deleting && !waits {
         return told(State::Uninstalling, Reason::Uninstalling, "the component is being deleted");
     }
-    let missing: Vec<String> =
-        seen.expected.iter().map(|expected| &expected.key).filter(|key| !live.contains_key(key)).map(ToString::to_string).collect();
+    let missing: Vec<String> = seen.expected.iter().filter_map(|expected| missing(&expected.key, live)).collect();
     if seen.expected.is_empty() || (!missing.is_empty() && seen.live.is_some()) {
         let what = if missing.is_empty() { "nothing is applied yet".to_owned() } else { format!("missing: {}", missing.join(", ")) };
         return match seen.outcome {

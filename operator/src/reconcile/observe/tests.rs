@@ -101,6 +101,8 @@ fn quatre_dimensions() {
     let keda = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "k", "namespace": "here"},
         "spec": {"scaleTargetRef": {"name": "app"}, "minReplicaCount": 0}});
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+    let mut going = map.clone();
+    going["metadata"]["deletionTimestamp"] = json!("2026-12-01T00:00:00Z");
     let mut page = vec!["| seen | state | health | operationState | converged |".to_owned(), "| --- | --- | --- | --- | --- |".to_owned()];
     for (name, row, state, health, operation, converged) in [
         ("nothing is applied yet", row(vec![]), Installing, Unknown, Running, false),
@@ -112,6 +114,14 @@ fn quatre_dimensions() {
         ("some pods are available", row(vec![deployment(2, some(2, 2, 1))]), Starting, Warning, Running, false),
         ("old pods are still there", row(vec![deployment(2, some(3, 2, 2))]), Starting, Good, Running, false),
         ("every workload is ready", row(vec![deployment(2, all(2)), map.clone()]), Started, Good, Succeeded, true),
+        (
+            "a finalizer holds an object that somebody deleted",
+            row(vec![deployment(2, all(2)), going]).earlier(Succeeded),
+            Installing,
+            Good,
+            Succeeded,
+            false,
+        ),
         ("the chart has no workloads", row(vec![map.clone()]), Started, Good, Succeeded, true),
         ("a rollout gave up", row(vec![deployment(2, late.clone())]), State::Failed, Warning, gave_up, false),
         ("stopped: pods are still there", row(vec![deployment(0, some(2, 2, 2))]).stopped(), Stopping, Good, Running, false),
