@@ -69,6 +69,13 @@ impl Charts {
         }
     }
 
+    /// The registry that has to be asked for a source; nothing where its archive is at hand.
+    #[must_use]
+    pub fn registry_of<'a>(&self, source: &'a Source) -> Option<&'a str> {
+        let reference = source.oci.as_deref().filter(|reference| self.find(reference).is_none())?;
+        reference.strip_prefix("oci://")?.split_once('/').map(|(registry, _)| registry)
+    }
+
     async fn pulled(&self, reference: &str) -> Result<Archive, Stopped> {
         if let Some(known) = self.find(reference) {
             return Ok(known);

@@ -9,6 +9,7 @@ mod read;
 pub mod rendering;
 pub mod secrets;
 pub mod store;
+pub mod turns;
 pub mod watch;
 mod write;
 
@@ -29,6 +30,7 @@ use self::pass::{Memory, Next, pause};
 use self::queue::{Name, Queue};
 use self::rendering::Renderings;
 use self::store::Store;
+use self::turns::Turns;
 use self::watch::Watches;
 use crate::health::figures::{Ended, Figures};
 use crate::health::{Readiness, Waits};
@@ -45,6 +47,7 @@ pub struct Operator {
     client: Client,
     store: Arc<Store>,
     queue: Arc<Queue>,
+    turns: Turns,
     discovery: Discovery,
     renderings: Arc<Renderings>,
     watches: Mutex<Watches>,
@@ -67,9 +70,9 @@ impl Operator {
         let keda = discovery.fresh().await?.keda;
         let (store, queue) = (Arc::new(Store::default()), Arc::new(Queue::default()));
         let watches = Watches::start(client.clone(), namespaces, Arc::clone(&store), Arc::clone(&queue), keda);
-        let memories = Mutex::default();
+        let (memories, turns) = (Mutex::default(), Turns::new(Arc::clone(&queue)));
         let watches = Mutex::new(watches);
-        Ok(Arc::new(Self { client, store, queue, discovery, renderings, watches, memories, figures }))
+        Ok(Arc::new(Self { client, store, queue, turns, discovery, renderings, watches, memories, figures }))
     }
 
     /// Works until `stop`, and then until what is under way has ended.
@@ -131,8 +134,13 @@ impl Operator {
                 (Next::Retry, Ended::Failed)
             }
         };
+        self.turns.end(name);
         self.figures.ended(ended);
-        memory.failures = if next == Next::Retry { memory.failures.saturating_add(1) } else { 0 };
+        memory.failures = match next {
+            Next::Retry => memory.failures.saturating_add(1),
+            Next::Turn => memory.failures,
+            Next::Event | Next::After(_) | Next::Again | Next::Gone => 0,
+        };
         if let Some(pause) = pause(next, memory.failures) {
             self.queue.add_after(name.clone(), pause);
         }

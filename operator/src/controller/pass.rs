@@ -63,8 +63,20 @@ pub(super) enum Next {
     Again,
     /// Later each time.
     Retry,
+    /// When it has a turn at its registry: it is put in line then.
+    Turn,
     /// Never: it is gone, and so is what is remembered of it.
     Gone,
+}
+
+/// A chart's objects.
+enum Asked {
+    /// The plan does without them.
+    Not,
+    /// They come when it is the component's turn at its registry.
+    Waits,
+    /// They are there, or it is known why not.
+    For(Result<Objects, Stopped>),
 }
 
 impl Operator {
@@ -82,7 +94,7 @@ impl Operator {
         if !resource.has_finalizer() {
             self.put_finalizer(&mut resource).await?;
         }
-        let (mut plan, rendered, mut live) = self.planned(name, &resource, &status, memory).await?;
+        let Some((mut plan, rendered, mut live)) = self.planned(name, &resource, &status, memory).await? else { return Ok(Next::Turn) };
         self.try_out(name, &resource, &status, &mut plan).await?;
         let version = rendered.filter(|_| matches!(plan.steps, Steps::Apply { .. })).or_else(|| status.version.clone());
         let now = Timestamp::now();
@@ -125,19 +137,23 @@ impl Operator {
         Ok(next(&resource, &plan, held.1, memory.asks_again))
     }
 
-    /// The plan, the version of the chart that was rendered for it, and what it was made of.
+    /// The plan, the version of the chart that was rendered for it, and what it was made of; nothing where the chart waits for its turn.
     async fn planned(
         &self,
         name: &Name,
         resource: &Resource,
         status: &ManagedComponentStatus,
         memory: &mut Memory,
-    ) -> Result<(Plan, Option<String>, Live), ClusterError> {
+    ) -> Result<Option<(Plan, Option<String>, Live)>, ClusterError> {
         let component = resource.component(name, status);
         if let Some(unreadable) = resource.unreadable.clone().filter(|_| !resource.deleting) {
-            return Ok((refused(&component, unreadable), None, self.view(name, &status.inventory)));
+            return Ok(Some((refused(&component, unreadable), None, self.view(name, &status.inventory))));
         }
-        let rendered = self.rendered(&component, name, memory).await?;
+        let rendered = match self.rendered(&component, name, memory).await? {
+            Asked::Waits => return Ok(None),
+            Asked::Not => None,
+            Asked::For(rendered) => Some(rendered),
+        };
         let made = rendered.as_ref().and_then(|rendered| rendered.as_ref().ok());
         let (version, unanswered) = made.map(|made| (made.version.clone(), Arc::clone(&made.unanswered))).unzip();
         let unanswered = unanswered.unwrap_or_default();
@@ -163,29 +179,25 @@ impl Operator {
             if unknown.is_empty() {
                 self.figures.took(Step::Plan, started);
                 let unseen = self.watches().unseen(&name.namespace);
-                return Ok((unseen.judge(&component, plan), version, live));
+                return Ok(Some((unseen.judge(&component, plan), version, live)));
             }
             live.extend(unknown);
         }
     }
 
     /// The chart's objects where the plan needs them and the spec is valid; Secrets are looked for first.
-    async fn rendered(
-        &self,
-        component: &Component<'_>,
-        name: &Name,
-        memory: &mut Memory,
-    ) -> Result<Option<Result<Objects, Stopped>>, ClusterError> {
+    async fn rendered(&self, component: &Component<'_>, name: &Name, memory: &mut Memory) -> Result<Asked, ClusterError> {
         if component.deleting || component.spec.maintenance {
-            return Ok(None);
+            return Ok(Asked::Not);
         }
-        let Ok(values) = values(component.name, component.spec) else { return Ok(None) };
+        let Ok(values) = values(component.name, component.spec) else { return Ok(Asked::Not) };
         if let Err(stopped) = secrets::check(&self.client, component.namespace, &component.spec.secret_refs, &mut memory.secrets).await? {
-            return Ok(Some(Err(stopped)));
+            return Ok(Asked::For(Err(stopped)));
         }
         let input = (component.generation, component.spec);
-        let objects = self.renderings.objects(name, input, &values, &self.discovery, &mut memory.rendering, &self.figures);
-        objects.await.map(Some)
+        let turn = |registry: &str| self.turns.take(name, registry);
+        let objects = self.renderings.objects(name, input, &values, &self.discovery, turn, &mut memory.rendering, &self.figures);
+        Ok(objects.await?.map_or(Asked::Waits, Asked::For))
     }
 
     /// A new generation is tried out before its first write, so that what cannot be is refused whole.
@@ -334,7 +346,7 @@ impl Memory {
 #[must_use]
 pub(super) fn pause(next: Next, failures: u32) -> Option<Duration> {
     match next {
-        Next::Event | Next::Gone => None,
+        Next::Event | Next::Turn | Next::Gone => None,
         Next::After(pause) => Some(pause),
         Next::Again => Some(LATE),
         Next::Retry => Some(Duration::from_secs(1 << failures.saturating_sub(1).min(9)).min(Duration::from_secs(300))),

@@ -73,7 +73,8 @@ impl Renderings {
         Self { charts, engine, children: Semaphore::new(children) }
     }
 
-    /// A component's objects; `kept` is what is known and remembers what becomes known. The outer error is the API server's, which is told nothing.
+    /// A component's objects; `kept` is what is known and remembers what becomes known. Nothing where the chart has to be pulled and it is not the
+    /// component's `turn` at that registry. The outer error is the API server's, which is told nothing.
     ///
     /// # Errors
     /// The API server does not say what it serves.
@@ -83,24 +84,39 @@ impl Renderings {
         (generation, spec): (i64, &ManagedComponentSpec),
         values: &Map<String, Value>,
         discovery: &Discovery,
+        turn: impl FnOnce(&str) -> bool,
         kept: &mut Option<Kept>,
         figures: &Figures,
-    ) -> Result<Result<Objects, Stopped>, ClusterError> {
+    ) -> Result<Option<Result<Objects, Stopped>>, ClusterError> {
         if let Some(kept) = kept.as_ref().filter(|kept| kept.holds(generation)) {
-            return Ok(kept.result.clone().and_then(|rendered| rendered.read()));
+            return Ok(Some(kept.result.clone().and_then(|rendered| rendered.read())));
+        }
+        let served = discovery.fresh().await?;
+        let input = |chart: &Sha256| Sha256::of_json(&json!([name.namespace, name.name, chart, spec.version, values, served.digest]));
+        let known = |kept: &mut Option<Kept>, input: &Sha256| {
+            let known = kept.as_mut().filter(|known| known.input == *input)?;
+            (known.generation, known.at) = (generation, Instant::now());
+            Some(known.result.clone().and_then(|rendered| rendered.read()))
+        };
+        // What a digest pins need not be had to be known.
+        let pinned = spec.source.oci.as_deref().map(|reference| Sha256::of(reference.as_bytes()));
+        if let Some(known) = pinned.as_ref().and_then(|chart| known(kept, &input(chart))) {
+            return Ok(Some(known));
+        }
+        if let Some(registry) = self.charts.registry_of(&spec.source)
+            && !turn(registry)
+        {
+            return Ok(None);
         }
         let started = Instant::now();
         let archive = match self.charts.archive(&spec.source).await {
             Ok(archive) => archive,
-            Err(stopped) => return Ok(Err(stopped)),
+            Err(stopped) => return Ok(Some(Err(stopped))),
         };
         figures.took(Step::Fetch, started);
-        let served = discovery.fresh().await?;
-        let input = json!([name.namespace, name.name, archive.digest, spec.version, values, served.digest]);
-        let input = Sha256::of_json(&input);
-        if let Some(known) = kept.as_mut().filter(|known| known.input == input) {
-            (known.generation, known.at) = (generation, Instant::now());
-            return Ok(known.result.clone().and_then(|rendered| rendered.read()));
+        let input = input(pinned.as_ref().unwrap_or(&archive.digest));
+        if let Some(known) = known(kept, &input) {
+            return Ok(Some(known));
         }
         let started = Instant::now();
         let request = Request {
@@ -126,10 +142,10 @@ impl Renderings {
             },
             Err(error) if is_of_the_chart(&error) => Err(refused(&error)),
             // The engine itself, or too little time on a busy machine: not the chart's fault for certain.
-            Err(error) => return Ok(Err(Stopped::new(Reason::ChartUnavailable, chain(&error)))),
+            Err(error) => return Ok(Some(Err(Stopped::new(Reason::ChartUnavailable, chain(&error))))),
         };
         *kept = Some(Kept { generation, input, at: Instant::now(), result: result.clone() });
-        Ok(result.and_then(|rendered| rendered.read()))
+        Ok(Some(result.and_then(|rendered| rendered.read())))
     }
 }
 
