@@ -110,7 +110,7 @@ impl Operator {
         memory.writes(&plan, self);
         let started = std::time::Instant::now();
         let writer = Writer { client: &self.client, store: &self.store, queue: &self.queue };
-        let carried_out = writer.carry_out(&plan.steps, &live, &mut memory.written).await;
+        let carried_out = writer.carry_out(&plan.steps, again(&resource, &status), &live, &mut memory.written).await;
         self.figures.took(Step::Apply, started);
         let mut applied = version;
         if let Err(error) = carried_out {
@@ -208,9 +208,8 @@ impl Operator {
         status: &ManagedComponentStatus,
         plan: &mut Plan,
     ) -> Result<(), ClusterError> {
-        let known = status.taken_up.as_ref().is_some_and(|taken_up| taken_up.generation == resource.generation);
         let Steps::Apply { writes, .. } = &plan.steps else { return Ok(()) };
-        if known {
+        if again(resource, status) {
             return Ok(());
         }
         let started = std::time::Instant::now();
@@ -281,6 +280,11 @@ impl Operator {
         self.store.put(&answer);
         resource.object = answer;
     }
+}
+
+/// Whether this generation was carried out before.
+fn again(resource: &Resource, status: &ManagedComponentStatus) -> bool {
+    status.taken_up.as_ref().is_some_and(|taken_up| taken_up.generation == resource.generation)
 }
 
 /// For the log.

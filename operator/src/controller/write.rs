@@ -69,13 +69,15 @@ impl Writer<'_> {
         Ok(Err(Stopped::new(first.reason, told.join("; "))))
     }
 
-    /// Carries steps out. What was written before a failure stays written, and is on record.
+    /// Carries steps out. What was written before a failure stays written, and is on record. A generation that was carried out before (`again`) is only
+    /// mended: there one object's refusal keeps no other from coming back.
     ///
     /// # Errors
     /// The first write that fails; of deletions all are tried.
     pub(super) async fn carry_out(
         &self,
         steps: &Steps,
+        again: bool,
         live: &Live,
         written: &mut BTreeMap<ObjectKey, Written>,
     ) -> Result<(), ClusterError> {
@@ -90,12 +92,18 @@ impl Writer<'_> {
                 Ok(())
             }
             Steps::Apply { writes, prune } => {
+                let mut refused = None;
                 for (object, write) in writes {
-                    if let Write::Apply { take_replicas } = write {
-                        self.apply(object, *take_replicas, live, written).await?;
+                    let Write::Apply { take_replicas } = write else { continue };
+                    match self.apply(object, *take_replicas, live, written).await {
+                        Err(error) if again && !exact::is_late(&error) && !failure::is_silence(&error) => refused = refused.or(Some(error)),
+                        applied => applied?,
                     }
                 }
-                self.remove(prune, live).await
+                match refused {
+                    Some(error) => Err(error),
+                    None => self.remove(prune, live).await,
+                }
             }
             Steps::Remove(fates) => self.remove(fates, live).await,
         }
