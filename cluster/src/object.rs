@@ -6,7 +6,7 @@ use agent_api::frame::Outcome;
 use agent_api::object::ObjectKey;
 use http::Method;
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{self, ClusterError};
 use crate::request::{self, Answer, Ask, Content};
@@ -261,13 +261,16 @@ pub async fn create(client: &Client, object: &Value, how: Apply) -> Result<Value
 /// wholly ours and where an addition would weaken them; everything else is applied.
 ///
 /// # Errors
-/// See [`ClusterError`].
+/// [`ClusterError::Terminating`] for one that is being deleted, and see [`ClusterError`].
 pub async fn replace(client: &Client, object: &Value, manager: &'static str) -> Result<Outcome, ClusterError> {
     let mut tries = 0;
     loop {
         let result = match get(client, object).await? {
             None => create(client, object, Apply { manager, dry_run: false }).await.map(|_| Outcome::Created),
-            Some(live) => put(client, object, &live, manager).await,
+            Some(live) => match going(&live) {
+                Some(going) => Err(going),
+                None => put(client, object, &live, manager).await,
+            },
         };
         match result {
             // Somebody was faster; what is there now is read again.
@@ -326,28 +329,38 @@ pub enum Propagation {
     Foreground,
 }
 
-/// Deletes an object; `false` where it was not there.
+/// Deletes an object; `false` where it was not there. One that is given with its `uid` is that one only: another one of its name is left alone.
 ///
 /// # Errors
 /// See [`ClusterError`].
 pub async fn delete(client: &Client, object: &Value, propagation: Propagation) -> Result<bool, ClusterError> {
     let (collection, name) = resource::of(object)?;
+    let uid = object.pointer("/metadata/uid");
+    let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": format!("{propagation:?}"),
+        "preconditions": uid.map(|uid| json!({"uid": uid}))});
     let ask = Ask {
         method: Method::DELETE,
-        path: format!("{collection}/{name}?propagationPolicy={propagation:?}"),
-        body: None,
+        path: format!("{collection}/{name}"),
+        body: Some((&options, Content::Json)),
         secret: false,
         about: ObjectKey::of(object).to_string(),
     };
     match request::send(client, &ask).await {
         Ok(_) => Ok(true),
         Err(ClusterError::NotFound { .. }) => Ok(false),
+        Err(ClusterError::Other { code: 409, .. }) if uid.is_some() => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 fn version(object: &Value) -> Option<&str> {
     object.pointer("/metadata/resourceVersion").and_then(Value::as_str)
+}
+
+/// The error of a live object whose deletion has begun: what is put in its place goes with it. `None` for every other.
+#[must_use]
+pub fn going(live: &Value) -> Option<ClusterError> {
+    error::terminating(&ObjectKey::of(live).to_string(), live)
 }
 
 /// What has to be done before an object that is being deleted can go (Kubernetes, "Finalizers").
@@ -388,7 +401,6 @@ pub(crate) fn query(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn content_leaves_out_what_the_api_server_keeps() {

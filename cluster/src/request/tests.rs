@@ -141,6 +141,20 @@ async fn what_was_carried_out_unseen_is_found() {
     assert!(!object::delete(&client, &config_map("1"), object::Propagation::Background).await.unwrap());
 }
 
+/// What was seen is deleted, and put in the place of; not what somebody else has made of its name, nor what is on its way out.
+#[tokio::test(start_paused = true)]
+async fn what_takes_its_place_is_another_object() {
+    let mut seen = config_map("1");
+    seen["metadata"]["uid"] = "u".into();
+    let (client, heard) = server([fails(409)]);
+    assert!(!object::delete(&client, &seen, object::Propagation::Background).await.unwrap());
+    assert_eq!(heard.lock().unwrap().len(), 1);
+    seen["metadata"]["deletionTimestamp"] = "2026-11-30T10:00:00Z".into();
+    let (client, _) = server([says(&seen)]);
+    let error = object::replace(&client, &config_map("1"), "test").await.unwrap_err();
+    assert!(matches!(error, ClusterError::Terminating { .. }), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_token_is_asked_for_again() {
     let granted = json!({"status": {"token": "t", "expirationTimestamp": "2026-11-30T10:00:00Z"}});

@@ -195,7 +195,7 @@ async fn what_a_bundle_lacks_is_left_over(landscape: &Landscape, release: &Relea
     let text = text(landscape, &bundle, &[]).await;
     for expected in [
         "  Deployment.apps clickhouse-platform/monitoring-collectors is left over from a former bundle, and goes on running",
-        "Left over from former bundles, and not touched unless it says so:",
+        "Left over from former bundles, and not touched:",
         "Privileges that are needed no more, and that objects left over go on giving:",
     ] {
         assert!(text.contains(expected), "{expected} is not in:\n{text}");

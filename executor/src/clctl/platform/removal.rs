@@ -56,12 +56,15 @@ fn finalizers(live: &Value) -> Vec<String> {
     object::finalizers(live).into_iter().filter(|finalizer| finalizer != "foregroundDeletion").collect()
 }
 
-/// Deletes objects and waits until they are gone. One that is not there is gone.
+/// Deletes objects and waits until they are gone. One that is not there is gone, and so is one that is given with its `uid` where another one
+/// has its name by now: nobody agreed to delete that.
 pub(super) async fn remove(client: &Client, objects: &[Value]) -> Result<(), RemovalError> {
     let mut going = Vec::new();
     for object in objects {
-        if let Some(live) = object::get(client, object).await? {
-            object::delete(client, &live, Propagation::Foreground).await?;
+        let Some(live) = object::get(client, object).await? else { continue };
+        if uid(object).is_some_and(|seen| uid(&live) != Some(seen)) {
+            talk(format_args!("  {} is another one than was shown, and stays", ObjectKey::of(object)));
+        } else if object::delete(client, &live, Propagation::Foreground).await? {
             going.push(live);
         }
     }
@@ -71,9 +74,12 @@ pub(super) async fn remove(client: &Client, objects: &[Value]) -> Result<(), Rem
     Ok(())
 }
 
+fn uid(object: &Value) -> Option<&Value> {
+    object.pointer("/metadata/uid")
+}
+
 async fn gone(client: &Client, object: &Value) -> Result<(), RemovalError> {
     let (deadline, mut tell) = (Instant::now() + GONE, Instant::now() + TELL);
-    let uid = |object: &Value| object.pointer("/metadata/uid").cloned();
     loop {
         // One of the same name that somebody makes meanwhile is not this one.
         let Some(live) = object::get(client, object).await?.filter(|live| uid(live) == uid(object)) else { return Ok(()) };

@@ -65,6 +65,7 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     faults::silence(&cut, second).await;
     faults::that_stay(&cut, [first, second]).await;
     what_was_shown_counts(&cut, second).await;
+    nothing_else_than_was_shown_is_deleted(&cut, second).await;
 
     let began = Instant::now();
     cut.approve(second).await;
@@ -111,6 +112,67 @@ async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
         Ok(())
     })
     .await;
+}
+
+/// After the plan somebody else takes the name of a webhook configuration that is to be withdrawn, and makes an object of a kind that is to be
+/// defined anew: nobody has agreed to lose those.
+async fn nothing_else_than_was_shown_is_deleted(cut: &Cut<'_>, bundle: &str) {
+    let mut manifest: Value = serde_json::from_str(&std::fs::read_to_string(bundle).unwrap()).unwrap();
+    let storage_class = manifest["objects"][0].clone();
+    let mut variant = |name: &str, webhook: bool, scope: &str| {
+        manifest["components"][1]["values"]["webhook"]["enabled"] = webhook.into();
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}});
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.org"}, "spec": {"group": "example.org", "scope": scope, "versions": [version],
+            "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"}}});
+        manifest["objects"] = json!([storage_class, definition]);
+        cut.landscape.connector.folder().write(format!("{name}.json"), manifest.to_string()).unwrap().display().to_string()
+    };
+    let before = variant("with-both", true, "Namespaced");
+    let (withdrawn, replaced) = (variant("withdrawn", false, "Namespaced"), variant("replaced", true, "Cluster"));
+    let theirs = |kind: &str, version: &str, more: Value| {
+        let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "clickhouse-operator", "namespace": "default"}});
+        object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        object
+    };
+    let configuration = theirs("ValidatingWebhookConfiguration", "admissionregistration.k8s.io/v1", json!({"webhooks": []}));
+    let thing = theirs("Thing", "example.org/v1", json!({}));
+    for (bundle, object, place) in [
+        (&withdrawn, configuration, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"),
+        (&replaced, thing, "/apis/example.org/v1/namespaces/default/things"),
+    ] {
+        cut.relay.disturb(|_| None);
+        cut.approve(&before).await;
+        let mut first = true;
+        cut.relay.disturb(move |asked| {
+            let applying = asked.is_write() && !asked.dry_run && std::mem::take(&mut first);
+            applying.then_some(Disturbance::Late(Duration::from_secs(8)))
+        });
+        let kubectl = async |args: &[&str]| cut.landscape.control_plane.kubectl(args).await.unwrap().ok().unwrap().stdout;
+        let make = async {
+            eventually("the approval to be agreed to", SOON, async || {
+                ensure!(cut.relay.take_seen().iter().any(|asked| asked.is_write() && !asked.dry_run), "nothing is written");
+                Ok(())
+            })
+            .await;
+            if bundle == &withdrawn {
+                kubectl(&["delete", "validatingwebhookconfiguration", "clickhouse-operator"]).await;
+            }
+            let file = cut.landscape.connector.folder().write("theirs.json", object.to_string()).unwrap().display().to_string();
+            kubectl(&["create", "--raw", place, "-f", &file]).await;
+        };
+        let (approved, ()) = tokio::join!(cut.try_approve_with(bundle, &["--replace"]), make);
+        if bundle == &withdrawn {
+            assert!(approved.stderr.contains("clickhouse-operator is another one than was shown, and stays"), "{approved:?}");
+        } else {
+            assert!(approved.stderr.contains("error[objects_refused]: ") && approved.stderr.contains("has objects"), "{approved:?}");
+        }
+        let place = format!("{place}/clickhouse-operator");
+        kubectl(&["get", "--raw", &place]).await;
+        kubectl(&["delete", "--raw", &place]).await;
+    }
+    cut.relay.disturb(|_| None);
+    cut.approve(bundle).await;
 }
 
 /// The API server goes away at a moment of the approval and comes back seconds later: the approval goes through, or says what it could not reach and

@@ -84,7 +84,12 @@ impl Cut<'_> {
 
     /// Approves through the relay.
     pub(super) async fn try_approve(&self, bundle: &str) -> Finished {
-        self.landscape.connector.approve(&self.arguments(bundle)).await.unwrap()
+        self.try_approve_with(bundle, &[]).await
+    }
+
+    /// The same with more arguments.
+    pub(super) async fn try_approve_with(&self, bundle: &str, more: &[&str]) -> Finished {
+        self.landscape.connector.approve(&[&self.arguments(bundle)[..], more].concat()).await.unwrap()
     }
 
     /// Approves undisturbed; gives its writes, in the order in which each first came.

@@ -296,8 +296,8 @@ struct Approved {
     cluster_uid: String,
     /// What the API server made of objects for the plan, by key in the approval: so they are pinned.
     pinned: BTreeMap<String, Value>,
-    /// What is deleted and made anew, by its name in the plan.
-    replaced: BTreeSet<String>,
+    /// What is deleted and made anew: its uid, by its name in the plan.
+    replaced: BTreeMap<String, String>,
     /// Of what fields are unset, by its name in the plan.
     unset: BTreeSet<String>,
     /// Fields that are taken over, (manager, field) of each, by their object's name in the plan.

@@ -74,6 +74,7 @@ pub(super) async fn delete(client: &Client, leftovers: &[Leftover]) -> Result<()
 
 fn object(leftover: &Leftover) -> Value {
     let mut object = json!({"apiVersion": leftover.api_version, "kind": leftover.key.kind, "metadata": {"name": leftover.key.name}});
+    object["metadata"]["uid"] = leftover.uid.clone().into();
     if !leftover.key.namespace.is_empty() {
         object["metadata"]["namespace"] = leftover.key.namespace.clone().into();
     }
@@ -96,6 +97,7 @@ mod tests {
             running: false,
             key,
             api_version: "v1".into(),
+            uid: "u".into(),
             keep,
             pruned: false,
         }

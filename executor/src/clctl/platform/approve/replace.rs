@@ -1,7 +1,7 @@
 //! `--replace`: what no apply can change is deleted, so that it can be made anew. Of the permissions half right before it is applied, of the
 //! workload half before the new approval is written; the executor makes that one again.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use agent_api::object::RenderedObject;
 use cluster::{Client, ClusterError, object};
@@ -16,7 +16,7 @@ use crate::terminal::talk;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReplaceError {
     /// Its objects would go with it.
-    #[error("{0} has objects, and deleting it would delete them all: nothing was changed; migrate them by hand first, as the plan says")]
+    #[error("{0} has objects, and deleting it would delete them all: nothing was deleted; migrate them by hand first, as the plan says")]
     HasObjects(String),
     /// The cluster.
     #[error(transparent)]
@@ -44,13 +44,18 @@ impl Coded for ReplaceError {
     }
 }
 
-/// What is to be replaced of a plan that was agreed to, by its name there.
-pub(super) fn of(plan: &Plan) -> BTreeSet<String> {
-    plan.replacements().map(|(object, _)| object.to_owned()).collect()
+/// What is to be replaced of a plan that was agreed to: the uid of what was shown, by its name there.
+pub(super) fn of(plan: &Plan) -> BTreeMap<String, String> {
+    let replaced = plan.objects().filter(|object| object.replacement.is_some());
+    replaced.map(|object| (object.object.clone(), object.uid.clone().unwrap_or_default())).collect()
 }
 
-/// Sees that nothing is to be replaced that holds what a bundle does not bring back.
-pub(super) async fn check(client: &Client, permissions: &[RenderedObject], replaced: &BTreeSet<String>) -> Result<(), ReplaceError> {
+/// Sees that nothing is to be replaced that holds what a bundle does not bring back: before somebody is asked, and once more when they have agreed.
+pub(super) async fn check(
+    client: &Client,
+    permissions: &[RenderedObject],
+    replaced: &BTreeMap<String, String>,
+) -> Result<(), ReplaceError> {
     for definition in of_half(permissions, replaced).filter(|object| object.key().kind == "CustomResourceDefinition") {
         if let Some(live) = object::get(client, &definition.object).await?
             && object::any_of(client, &live).await?
@@ -62,14 +67,20 @@ pub(super) async fn check(client: &Client, permissions: &[RenderedObject], repla
 }
 
 /// Deletes what of a half is to be replaced, until it is gone.
-pub(super) async fn remove(client: &Client, half: &[RenderedObject], replaced: &BTreeSet<String>) -> Result<(), ReplaceError> {
-    let objects: Vec<Value> = of_half(half, replaced).map(|rendered| rendered.object.clone()).collect();
+pub(super) async fn remove(client: &Client, half: &[RenderedObject], replaced: &BTreeMap<String, String>) -> Result<(), ReplaceError> {
+    check(client, half, replaced).await?;
+    let shown = |rendered: &RenderedObject| {
+        let mut object = rendered.object.clone();
+        object["metadata"]["uid"] = replaced.get(&rendered.key().to_string()).cloned().into();
+        object
+    };
+    let objects: Vec<Value> = of_half(half, replaced).map(shown).collect();
     for rendered in of_half(half, replaced) {
         talk(format_args!("  {} is deleted, to be made anew", rendered.key()));
     }
     Ok(removal::remove(client, &objects).await?)
 }
 
-fn of_half<'a>(half: &'a [RenderedObject], replaced: &'a BTreeSet<String>) -> impl Iterator<Item = &'a RenderedObject> {
-    half.iter().filter(|rendered| replaced.contains(&rendered.key().to_string()))
+fn of_half<'a>(half: &'a [RenderedObject], replaced: &'a BTreeMap<String, String>) -> impl Iterator<Item = &'a RenderedObject> {
+    half.iter().filter(|rendered| replaced.contains_key(&rendered.key().to_string()))
 }

@@ -25,6 +25,9 @@ pub(in super::super) struct Leftover {
     /// As it was read.
     #[serde(skip)]
     pub(in super::super) api_version: String,
+    /// As it was read: another one of its name is not this one.
+    #[serde(skip)]
+    pub(in super::super) uid: String,
     /// Its chart said that it is to be kept (`helm.sh/resource-policy`).
     pub(in super::super) keep: bool,
     /// It is deleted: a webhook configuration before anything is applied, all else at the end, as asked.
@@ -34,12 +37,13 @@ pub(in super::super) struct Leftover {
 impl Leftover {
     /// Whether it could still decide on the requests of others.
     pub(in super::super) fn is_webhook(&self) -> bool {
-        matches!(self.key.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+        is_webhook(&self.key)
     }
 }
 
 /// Those of `live` that the bundle lacks. In the permissions half an approval's stamp tells what was applied by one; in the workload half
-/// the label of a component does. What belongs to another object, or is being deleted, is nobody's leftover.
+/// the label of a component does. What belongs to another object, or is being deleted, is nobody's leftover; but for a webhook configuration,
+/// which decides on requests until it is gone.
 pub(in super::super) fn leftovers(live: &[Value], bundle: &BTreeSet<ObjectKey>) -> Vec<Leftover> {
     let mut found: Vec<Leftover> = live
         .iter()
@@ -52,7 +56,7 @@ pub(in super::super) fn leftovers(live: &[Value], bundle: &BTreeSet<ObjectKey>) 
                 Half::Workload => component.is_some(),
             };
             let has = |field: &str| object.pointer(&format!("/metadata/{field}")).is_some_and(|value| !value.is_null());
-            if !applied || bundle.contains(&key) || has("ownerReferences") || has("deletionTimestamp") {
+            if !applied || bundle.contains(&key) || has("ownerReferences") || has("deletionTimestamp") && !is_webhook(&key) {
                 return None;
             }
             Some(Leftover {
@@ -61,6 +65,7 @@ pub(in super::super) fn leftovers(live: &[Value], bundle: &BTreeSet<ObjectKey>) 
                 half,
                 running: is_running(&key.kind, object),
                 api_version: object.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                uid: object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default().to_owned(),
                 keep: metadata(object, "annotations", "helm.sh/resource-policy") == Some("keep"),
                 pruned: false,
                 key,
@@ -70,6 +75,10 @@ pub(in super::super) fn leftovers(live: &[Value], bundle: &BTreeSet<ObjectKey>) 
     found.sort_by(|a, b| a.key.cmp(&b.key));
     found.dedup_by(|a, b| a.key == b.key);
     found
+}
+
+fn is_webhook(key: &ObjectKey) -> bool {
+    matches!(key.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
 }
 
 fn metadata<'a>(object: &'a Value, place: &str, key: &str) -> Option<&'a str> {
@@ -108,6 +117,8 @@ mod tests {
         owned["ownerReferences"] = json!([{"name": "o"}]);
         let mut going = component.clone();
         going["deletionTimestamp"] = json!("2026-11-30T10:00:00Z");
+        let mut hook = stamped.clone();
+        hook["deletionTimestamp"] = json!("2026-11-30T10:00:00Z");
         let kept = object("v1", "ConfigMap", "kept", component.clone());
         let live = [
             object("apps/v1", "Deployment", "old", component.clone()),
@@ -121,6 +132,7 @@ mod tests {
             object("v1", "ConfigMap", "no-component", json!({})),
             object("v1", "ServiceAccount", "unstamped", component),
             object("v1", "ServiceAccount", "stamped", stamped),
+            object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "going", hook),
         ];
         let found = leftovers(&live, &BTreeSet::from([ObjectKey::of(&kept)]));
         let found: Vec<(&str, bool, Half)> = found.iter().map(|one| (one.object.as_str(), one.running, one.half)).collect();
@@ -128,6 +140,7 @@ mod tests {
             found,
             [
                 ("ServiceAccount n/stamped", false, Half::Permissions),
+                ("ValidatingWebhookConfiguration.admissionregistration.k8s.io n/going", false, Half::Permissions),
                 ("Deployment.apps n/old", true, Half::Workload),
                 ("Deployment.apps n/stopped", false, Half::Workload),
                 ("Job.batch n/active", true, Half::Workload),

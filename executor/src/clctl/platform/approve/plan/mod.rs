@@ -86,6 +86,9 @@ pub(super) struct PlannedObject {
     /// It is a Job of the very bundle that is approved already: where it has run for this installation it is not run again, and what is gone of it
     /// is no change.
     pub(super) approved_before: bool,
+    /// Of the live one.
+    #[serde(skip)]
+    pub(super) uid: Option<String>,
     /// Why it must be replaced, and how.
     pub(super) replacement: Option<Replacement>,
     /// Fields that are unset with the person's credentials, since the executor's apply would be refused with them.

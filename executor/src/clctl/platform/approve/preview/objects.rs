@@ -141,8 +141,22 @@ fn line(rendered: &RenderedObject, answer: Answer, foreign: bool) -> Seen {
     let refused = refused.map(|error| error.to_string());
     let (object, component) = (rendered.key().to_string(), rendered.component.clone());
     let approved_before = false;
-    let planned =
-        PlannedObject { object, component, action, estimate, foreign, fields, grants, approved_before, replacement, unset, refused, taken };
+    let uid = live.as_ref().and_then(|live| live.pointer("/metadata/uid")?.as_str()).map(str::to_owned);
+    let planned = PlannedObject {
+        object,
+        component,
+        action,
+        estimate,
+        foreign,
+        fields,
+        grants,
+        approved_before,
+        uid,
+        replacement,
+        unset,
+        refused,
+        taken,
+    };
     Seen { planned, live, pinned }
 }
 

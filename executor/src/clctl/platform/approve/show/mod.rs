@@ -40,6 +40,8 @@ pub(super) fn text(plan: &Plan, details: &[Details]) -> String {
         "Must be replaced: no apply can change these"
     };
     list(&mut out, title, &replacements.collect::<Vec<_>>());
+    let deleted = plan.leftovers.iter().filter(|leftover| leftover.pruned).map(objects::leftover);
+    list(&mut out, "Deleted: left over from former bundles", &deleted.collect::<Vec<_>>());
     list(&mut out, "Warnings", &plan.warnings);
     if all || details.contains(&Details::Privileges) {
         privileges::write(plan, &mut out);
@@ -53,13 +55,16 @@ pub(super) fn text(plan: &Plan, details: &[Details]) -> String {
 /// What a person agrees to, in one sentence.
 pub(super) fn question(plan: &Plan, ttl: Duration) -> String {
     let lifetime = duration(ttl);
+    let left_over = plan.leftovers.iter().filter(|leftover| leftover.pruned).count();
+    let left_over = if left_over == 0 { String::new() } else { format!("delete {} left over, ", count(left_over, "object", "objects")) };
     let (replaced, stopped) = (plan.replacements().count(), plan.replacements().filter(|(_, how)| how.stops_pods).count());
     if replaced == 0 {
-        return format!("\nApply the permissions, and let the executor apply the workload for {lifetime}?");
+        let sentence = format!("{left_over}apply the permissions, and let the executor apply the workload for {lifetime}?");
+        return format!("\n{}{}", sentence[..1].to_uppercase(), &sentence[1..]);
     }
     let stops = if stopped == 0 { String::new() } else { format!(" (pods of {stopped} stop until it is made anew)") };
     format!(
-        "\nDelete {}{stops}, apply the permissions, and let the executor apply the workload for {lifetime}?",
+        "\nDelete {}{stops}, {left_over}apply the permissions, and let the executor apply the workload for {lifetime}?",
         count(replaced, "object to make it anew", "objects to make them anew")
     )
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::super::plan::{Action, FieldChange, Plan, PlannedObject};
+use super::super::plan::{Action, FieldChange, Leftover, Plan, PlannedObject};
 use super::{escaped, list};
 
 /// Fields shown of one object; a CRD may change in thousands.
@@ -19,24 +19,27 @@ pub(super) fn write(plan: &Plan, all: bool, out: &mut String) {
     section(out, "Permissions in namespaces outside the bundle, applied now as well", &foreign, all);
     let title = format!("Workload, applied later by the executor as pcm-platform, inside {}", plan.bundle.namespaces.join(", "));
     section(out, &title, &plan.workload.iter().collect::<Vec<_>>(), all);
-    let leftovers = plan.leftovers.iter().map(|leftover| {
-        let component = leftover.component.as_ref().map(|component| format!("  ({component})")).unwrap_or_default();
-        let running = if leftover.running { ", running" } else { "" };
-        let keep = if leftover.keep { ", to be kept" } else { "" };
-        let end = match (leftover.pruned, leftover.is_webhook()) {
-            (true, true) => ": withdrawn now, before anything is applied",
-            (true, false) => ": deleted at the end",
-            (false, _) => "",
-        };
-        format!("{}{component}{running}{keep}{end}", leftover.object)
-    });
-    list(out, "Left over from former bundles, and not touched unless it says so", &leftovers.collect::<Vec<_>>());
+    let leftovers = plan.leftovers.iter().filter(|leftover| !leftover.pruned).map(leftover);
+    list(out, "Left over from former bundles, and not touched", &leftovers.collect::<Vec<_>>());
     list(out, "Secrets that somebody else fills (created empty where they are missing)", &plan.placeholder_secrets);
     let webhooks = plan.webhooks.iter().map(|hook| {
         let (configuration, webhook, intercepts) = (&hook.configuration, &hook.webhook, &hook.intercepts);
         format!("{configuration}, {webhook}: sees {intercepts}; a request waits up to {} s for it", hook.timeout_seconds)
     });
     list(out, "Webhooks that see requests, and let them pass when they fail", &webhooks.collect::<Vec<_>>());
+}
+
+/// One that former bundles left, and what becomes of it.
+pub(super) fn leftover(leftover: &Leftover) -> String {
+    let component = leftover.component.as_ref().map(|component| format!("  ({component})")).unwrap_or_default();
+    let running = if leftover.running { ", running" } else { "" };
+    let keep = if leftover.keep { ", to be kept" } else { "" };
+    let end = match (leftover.pruned, leftover.is_webhook()) {
+        (true, true) => ": withdrawn now, before anything is applied",
+        (true, false) => ": deleted at the end",
+        (false, _) => "",
+    };
+    format!("{}{component}{running}{keep}{end}", leftover.object)
 }
 
 fn section(out: &mut String, title: &str, objects: &[&PlannedObject], all: bool) {

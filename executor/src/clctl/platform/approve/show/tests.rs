@@ -20,6 +20,7 @@ fn object(name: &str, action: Action) -> PlannedObject {
         fields: Vec::new(),
         grants: Vec::new(),
         approved_before: false,
+        uid: None,
         replacement: None,
         unset: Vec::new(),
         refused: None,
@@ -102,6 +103,7 @@ fn full() -> Plan {
         running: true,
         key: agent_api::object::ObjectKey::of(&deployment),
         api_version: "apps/v1".into(),
+        uid: "u-2".into(),
         keep: false,
         pruned: false,
     });
@@ -181,7 +183,7 @@ Workload, applied later by the executor as pcm-platform, inside platform:
                spec.replicas: 1 → 2
   not known  Secret platform/token  (operator)
 
-Left over from former bundles, and not touched unless it says so:
+Left over from former bundles, and not touched:
   Deployment.apps platform/old  (old), running
 
 Secrets that somebody else fills (created empty where they are missing):
@@ -262,6 +264,21 @@ fn who_replaces_reads_what_stops() {
         question(&plan, two_hours),
         "\nDelete 1 object to make it anew (pods of 1 stop until it is made anew), apply the permissions, and let the executor apply the workload \
          for 2h?"
+    );
+}
+
+#[test]
+fn who_agrees_to_a_deletion_reads_it_whatever_is_shown() {
+    let mut plan = full();
+    plan.leftovers[0].pruned = true;
+    assert!(
+        text(&plan, &[Details::None])
+            .contains("Deleted: left over from former bundles:\n  Deployment.apps platform/old  (old), running: deleted at the end\n")
+    );
+    plan.permissions.clear();
+    assert_eq!(
+        question(&plan, Duration::from_secs(7200)),
+        "\nDelete 1 object left over, apply the permissions, and let the executor apply the workload for 2h?"
     );
 }
 
