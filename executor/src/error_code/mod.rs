@@ -113,7 +113,7 @@ codes! {
     ObjectsRefused "objects_refused" 1 "Objects of the bundle cannot be applied as they are.",
     ApprovalTooLarge "approval_too_large" 1 "The workload half is too large to be pinned in one approval.",
     ApprovalChanged "approval_changed" 1 "Something in the cluster changes the approval while it is stored.",
-    ApprovalOvertaken "approval_overtaken" 1 "Another approval took the place of this one.",
+    ApprovalOvertaken "approval_overtaken" 1 "Another approval, or a revocation, took the place of this one.",
     PermissionsStopped "permissions_stopped" 1 "Approval stopped in the middle of the permissions half.",
     ServicesExist "services_exist" 1 "Services run on the platform that was to be reset.",
     NotGone "not_gone" 1 "Something that was deleted is still there.",

@@ -151,35 +151,42 @@ async fn bindings_of_others_are_read(landscape: &Landscape, release: &Release) {
     kubectl(&["delete", "rolebinding", "careless", "-n", "clickhouse-platform"]).await;
 }
 
-/// A policy of somebody else's that lets another credential into the approval.
+/// A policy of somebody else's that lets another credential into the approval: at once, or only when the token is written into it.
 async fn an_approval_that_is_changed_on_its_way_is_none(landscape: &Landscape, release: &Release) {
     let file = file(landscape, "changed", release);
-    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "generous"},
-        "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": ["clicklink.io"],
-            "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["platformapprovals"]}]},
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
-                "[JSONPatch{op: 'add', path: '/spec/credentials/-', value: 'JTI=another'}]"}}]}});
-    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": "generous"}, "spec": {"policyName": "generous"}});
-    let before = landscape.connector.token_bundle().unwrap();
-    landscape.control_plane.apply(&format!("{policy}\n---\n{binding}")).await.unwrap();
-    eventually("the approval to be changed on its way", SOON, || async {
-        let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await?;
-        anyhow::ensure!(
-            failed.stderr.contains("error[approval_changed]: PlatformApproval.clicklink.io clicklink-system/current"),
-            "{failed:?}"
-        );
-        Ok(())
-    })
-    .await;
-    let delete = ["delete", "mutatingadmissionpolicybinding/generous", "mutatingadmissionpolicy/generous"];
-    landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();
-    assert!(landscape.connector.token_bundle().unwrap().keys().eq(before.keys()));
-    eventually("the approval to go through", SOON, || async {
-        landscape.connector.approve(&["--yes", "--bundle", &file]).await?.ok()?;
-        Ok(())
-    })
-    .await;
+    let with_token =
+        "object.metadata.name == 'current' && object.spec.credentials.size() == 1 && object.spec.credentials[0].startsWith('JTI=')";
+    for (when, told) in [("true", "; no right was given"), (with_token, "; the approval was ended, and nobody may write under it")] {
+        let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "generous"},
+            "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": ["clicklink.io"],
+                "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["platformapprovals"]}]},
+                "matchConditions": [{"name": "when", "expression": when}],
+                "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression":
+                    "[JSONPatch{op: 'add', path: '/spec/credentials/-', value: 'JTI=another'}]"}}]}});
+        let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": {"name": "generous"}, "spec": {"policyName": "generous"}});
+        let before = landscape.connector.token_bundle().unwrap();
+        landscape.control_plane.apply(&format!("{policy}\n---\n{binding}")).await.unwrap();
+        eventually("the approval to be changed on its way", SOON, || async {
+            let failed = landscape.connector.approve(&["--yes", "--bundle", &file]).await?;
+            let error = "error[approval_changed]: PlatformApproval.clicklink.io clicklink-system/current";
+            anyhow::ensure!(failed.stderr.contains(error) && failed.stderr.contains(told), "{failed:?}");
+            Ok(())
+        })
+        .await;
+        if when == with_token {
+            let current = ["get", "platformapproval", "current", "-n", "clicklink-system", "-o", "jsonpath={.spec.credentials}"];
+            assert_eq!(landscape.control_plane.kubectl(&current).await.unwrap().ok().unwrap().stdout, "[]");
+        }
+        let delete = ["delete", "mutatingadmissionpolicybinding/generous", "mutatingadmissionpolicy/generous"];
+        landscape.control_plane.kubectl(&delete).await.unwrap().ok().unwrap();
+        assert!(landscape.connector.token_bundle().unwrap().keys().eq(before.keys()));
+        eventually("the approval to go through", SOON, || async {
+            landscape.connector.approve(&["--yes", "--bundle", &file]).await?.ok()?;
+            Ok(())
+        })
+        .await;
+    }
 }
 
 /// A condition that switches the guard off, and annotations of somebody else's on the account.

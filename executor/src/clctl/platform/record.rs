@@ -4,6 +4,7 @@
 //! mutating webhook or policy in between could put another credential or another object into it.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use agent_api::digest::Sha256;
 use agent_api::name::InstallId;
@@ -31,8 +32,16 @@ pub(super) enum RecordError {
          be what you saw; no right was given"
     )]
     Changed(String),
-    /// Another approval took its place meanwhile.
-    #[error("another approval took the place of this one while it was under way; no token was handed over: run approve again")]
+    /// Somebody changed it when the token was written into it.
+    #[error(
+        "{0} is not stored as it was sent: a mutating webhook or admission policy of this cluster changes it where a token is written into \
+         it; the approval was ended, and nobody may write under it"
+    )]
+    ChangedByToken(String),
+    /// Another approval took its place meanwhile, or it was taken back.
+    #[error(
+        "another approval, or a revocation, took the place of this one while it was under way; no token was handed over: run approve again"
+    )]
     Overtaken,
     /// The home namespace, or the approval's definition.
     #[error(transparent)]
@@ -47,7 +56,7 @@ impl Coded for RecordError {
         match self {
             Self::Cluster(error) => error.code(),
             Self::Permissions(error) => error.code(),
-            Self::Changed(_) => Code::ApprovalChanged,
+            Self::Changed(_) | Self::ChangedByToken(_) => Code::ApprovalChanged,
             Self::Overtaken => Code::ApprovalOvertaken,
             Self::Encode(_) => Code::Internal,
         }
@@ -57,7 +66,7 @@ impl Coded for RecordError {
         match self {
             Self::Cluster(error) => error.hints(),
             Self::Permissions(error) => error.hints(),
-            Self::Changed(_) | Self::Overtaken | Self::Encode(_) => Vec::new(),
+            Self::Changed(_) | Self::ChangedByToken(_) | Self::Overtaken | Self::Encode(_) => Vec::new(),
         }
     }
 }
@@ -142,32 +151,58 @@ fn of_nothing(now: jiff::Timestamp) -> PlatformApprovalSpec {
     }
 }
 
-/// Puts the pins of Secret values, then the approval that refers to them.
-pub(super) async fn put(client: &Client, home: &str, spec: &PlatformApprovalSpec, pins: Value) -> Result<(), RecordError> {
-    store(client, &self::pins(home, pins), "data").await?;
-    store(client, &approval(home, CURRENT, spec)?, "spec").await
+/// Puts the approval in the place of `former`, which was read before, then the pins of Secret values. Whatever else has come there meanwhile, an
+/// approval or a revocation, is somebody's later word: with it in `former`'s place nothing is put. The approval comes first for that; until its own
+/// token is given nothing new can be written under it.
+pub(super) async fn put(
+    client: &Client,
+    home: &str,
+    spec: &PlatformApprovalSpec,
+    pins: Value,
+    former: Option<&PlatformApprovalSpec>,
+) -> Result<(), RecordError> {
+    let wanted = approval(home, CURRENT, spec)?;
+    let made = match object::get(client, &wanted).await? {
+        Some(live) => object::going(&live).map_or(Ok(false), Err)?,
+        None => make(client, &wanted).await?,
+    };
+    if !made {
+        // Also what this very call put, where the answer was lost.
+        let in_place = |live: &Value| {
+            let found = self::spec(live);
+            found.as_ref() == former || found.as_ref() == Some(spec)
+        };
+        let put = |live: &Value| in_place(live).then(|| wanted.clone());
+        object::modify(client, &wanted, FIELD_MANAGER_APPROVE, put).await?.ok_or(RecordError::Overtaken)?;
+    }
+    stored(client, &wanted, "spec").await?;
+    let pins = self::pins(home, pins);
+    if object::get(client, &pins).await?.is_some() || !make(client, &pins).await? {
+        object::replace(client, &pins, FIELD_MANAGER_APPROVE).await?;
+    }
+    stored(client, &pins, "data").await
 }
 
-/// Replaces, and sees that nothing was changed on the way.
-///
-/// What is not there is applied, not created: the API server holds the creation of an object of a kind that was defined under two seconds
-/// ago back for two more (apiextensions-apiserver, `crdHandler`), and an apply it takes at once. With what somebody made meanwhile it would be
-/// merged, which is seen below.
-async fn store(client: &Client, wanted: &Value, field: &str) -> Result<(), RecordError> {
-    match object::get(client, wanted).await? {
-        None => match permissions::patiently(client, wanted).await {
-            Err(ClusterError::Conflict { .. }) => drop(object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?),
-            applied => applied?,
-        },
-        Some(_) => drop(object::replace(client, wanted, FIELD_MANAGER_APPROVE).await?),
+/// Makes what is not there; `false` where somebody made another one meanwhile. It is applied, not created: the API server holds the creation of an
+/// object of a kind that was defined under two seconds ago back for two more (apiextensions-apiserver, `crdHandler`), and an apply it takes at
+/// once. With what somebody made meanwhile it may be merged, which [`stored`] finds.
+async fn make(client: &Client, wanted: &Value) -> Result<bool, RecordError> {
+    match permissions::patiently(client, wanted).await {
+        Ok(()) => Ok(true),
+        Err(ClusterError::Conflict { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Sees that nothing was changed on the way.
+async fn stored(client: &Client, wanted: &Value, field: &str) -> Result<(), RecordError> {
     let stored = object::get(client, wanted).await?.unwrap_or_default();
+    if is_same(&stored, wanted, field) { Ok(()) } else { Err(RecordError::Changed(ObjectKey::of(wanted).to_string())) }
+}
+
+fn is_same(stored: &Value, wanted: &Value, field: &str) -> bool {
     let empty = json!({});
-    if stored.get(field).unwrap_or(&empty) == wanted.get(field).unwrap_or(&empty) {
-        Ok(())
-    } else {
-        Err(RecordError::Changed(ObjectKey::of(wanted).to_string()))
-    }
+    stored.get(field).unwrap_or(&empty) == wanted.get(field).unwrap_or(&empty)
 }
 
 /// Whether the approval that holds is the one that knows `credential`.
@@ -176,13 +211,15 @@ pub(super) async fn holds(client: &Client, home: &str, credential: &str) -> Resu
     if ours { Ok(()) } else { Err(RecordError::Overtaken) }
 }
 
-/// Changes the approval that holds, as long as it is the one that knows `credential`.
+/// Changes the approval that holds, as long as it is the one that knows `credential`. One that is stored otherwise than it was sent, with another
+/// credential perhaps, is ended.
 pub(super) async fn amend(
     client: &Client,
     home: &str,
     credential: &str,
     change: impl Fn(&mut PlatformApprovalSpec),
 ) -> Result<(), RecordError> {
+    let sent = Mutex::new(Value::Null);
     let changed = |live: &Value| {
         let mut spec = spec(live)?;
         let ours = spec.credentials.iter().any(|known| known == credential);
@@ -190,9 +227,23 @@ pub(super) async fn amend(
         // A change that was made already, and whose answer was lost, is made again.
         spec.credentials.sort();
         spec.credentials.dedup();
-        approval(home, CURRENT, &spec).ok().filter(|_| ours)
+        let changed = approval(home, CURRENT, &spec).ok().filter(|_| ours)?;
+        sent.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&changed);
+        Some(changed)
     };
-    object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, changed).await?.map(drop).ok_or(RecordError::Overtaken)
+    object::modify(client, &named(home, CURRENT), FIELD_MANAGER_APPROVE, changed).await?.ok_or(RecordError::Overtaken)?;
+    let sent = sent.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let stored = object::get(client, &sent).await?.unwrap_or_default();
+    if is_same(&stored, &sent, "spec") {
+        return Ok(());
+    }
+    let credentials = |object: &Value| self::spec(object).map(|spec| spec.credentials).unwrap_or_default();
+    let kept = credentials(&stored);
+    if credentials(&sent).iter().any(|credential| !kept.contains(credential)) {
+        return Err(RecordError::Overtaken);
+    }
+    end(client, home, jiff::Timestamp::now(), None).await?;
+    Err(RecordError::ChangedByToken(ObjectKey::of(&sent).to_string()))
 }
 
 fn named(home: &str, name: &str) -> Value {

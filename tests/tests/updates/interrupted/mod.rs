@@ -65,6 +65,7 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     faults::silence(&cut, second).await;
     faults::that_stay(&cut, [first, second]).await;
     what_was_shown_counts(&cut, second).await;
+    what_comes_meanwhile_counts(&cut, second).await;
     nothing_else_than_was_shown_is_deleted(&cut, second).await;
 
     let began = Instant::now();
@@ -112,6 +113,43 @@ async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
         Ok(())
     })
     .await;
+}
+
+/// After an approval has read what holds, somebody takes that back, or approves the same bundle: it is the later word, and what it ended stays ended.
+async fn what_comes_meanwhile_counts(cut: &Cut<'_>, bundle: &str) {
+    let connector = &cut.landscape.connector;
+    for revoked in [true, false] {
+        cut.approve(bundle).await;
+        let mut first = true;
+        cut.relay.disturb(move |asked| {
+            let reading_is_over = asked.path.ends_with("/roles/pcm-platform") && std::mem::take(&mut first);
+            reading_is_over.then_some(Disturbance::Late(Duration::from_secs(8)))
+        });
+        let meanwhile = async {
+            eventually("the approval to have read what holds", SOON, async || {
+                ensure!(cut.relay.take_seen().iter().any(|asked| asked.path.ends_with("/roles/pcm-platform")), "no role is written");
+                Ok(())
+            })
+            .await;
+            match revoked {
+                true => connector.revoke(&[]).await,
+                false => connector.approve(&["--yes", "--bundle", bundle]).await,
+            }
+            .unwrap()
+            .ok()
+            .unwrap();
+            current(cut.landscape).await
+        };
+        let (failed, later) = tokio::join!(cut.try_approve(bundle), meanwhile);
+        assert!(failed.stderr.contains("error[approval_overtaken]: "), "{failed:?}");
+        assert_eq!(current(cut.landscape).await, later);
+        cut.relay.disturb(|_| None);
+        if !revoked {
+            may_write(cut.landscape).await.unwrap();
+        }
+    }
+    cut.approve(bundle).await;
+    agree(cut.landscape).await;
 }
 
 /// After the plan somebody else takes the name of a webhook configuration that is to be withdrawn, and makes an object of a kind that is to be

@@ -19,6 +19,10 @@ impl Approved {
         let (bundle, judged, home) = (&self.pending.bundle, &self.rendering.judged, self.home.as_str());
         let manifest = bundle.manifest();
 
+        let former = self.former.as_ref();
+        if record::current(client, home).await?.as_ref() != former {
+            return Err(record::RecordError::Overtaken.into());
+        }
         self.target.prepare(client).await?;
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
@@ -32,7 +36,6 @@ impl Approved {
         talk("Pinning what was approved …");
         let pins = pins::make(client, judged.workload(), &self.pinned).await?;
         let kept = account::ensure(client, home).await?;
-        let former = record::current(client, home).await?;
         let now = seconds(jiff::Timestamp::now());
         let approved_by = review::who_am_i(client).await?;
         let mut spec = PlatformApprovalSpec {
@@ -41,15 +44,15 @@ impl Approved {
             approved_by,
             approved_at: now,
             expires_at: now + ttl,
-            install_id: kept.or(former.as_ref().map(|former| former.install_id)).unwrap_or_else(|| InstallId(uuid::Uuid::now_v7())),
+            install_id: kept.or(former.map(|former| former.install_id)).unwrap_or_else(|| InstallId(uuid::Uuid::now_v7())),
             objects: u32::try_from(judged.workload().len()).unwrap_or(u32::MAX),
             credentials: vec![format!("probe={}", uuid::Uuid::new_v4())],
             workloads: pins.workloads.clone(),
         };
         let probe = spec.credentials.concat();
         grants::roles(client, manifest, judged.workload(), home).await?;
-        let former = former.filter(|former| is_for_record(&former.approved_by, &former.credentials));
-        let (again, ended) = match former {
+        let on_record = former.cloned().filter(|former| is_for_record(&former.approved_by, &former.credentials));
+        let (again, ended) = match on_record {
             Some(former) if former.is_given() && former.is_of_the_same(&spec) => (Some(former), None),
             former => (None, former),
         };
@@ -60,7 +63,7 @@ impl Approved {
         let before = again.as_ref().map_or_else(|| spec.clone(), |former| spec.awaiting(former));
         replace::remove(client, judged.workload(), &self.replaced).await?;
         unset::all(client, judged.workload(), &self.unset).await?;
-        record::put(client, home, &before, pins.secrets()).await?;
+        record::put(client, home, &before, pins.secrets(), former).await?;
         grants::guard(client, manifest, home).await?;
 
         talk("Seeing the guards at work …");

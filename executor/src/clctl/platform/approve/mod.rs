@@ -31,6 +31,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent_api::platform_approval::PlatformApprovalSpec;
 use clap::{Args, ValueEnum};
 use cluster::connect::{ConnectError, Connection};
 use cluster::{ClusterError, inventory};
@@ -249,7 +250,7 @@ impl Approve {
         talk(format_args!("Rendering bundle {} …", pending.bundle.sha256()));
         let scope = Scope { namespace_prefix: &prefix, home_namespace: home };
         let rendering = rendering::render(self, &connection.client, &pending.bundle, &scope).await?;
-        let (plan, pinned, refused) = plan(self, &connection, cluster, &pending, &rendering).await?;
+        let (plan, pinned, refused, former) = plan(self, &connection, cluster, &pending, &rendering).await?;
         data(match self.output {
             Form::Table => show::text(&plan, &self.show),
             Form::Json => plan.json()?,
@@ -273,6 +274,7 @@ impl Approve {
             target,
             home: home.to_owned(),
             cluster_uid: plan.cluster.uid,
+            former,
             pinned,
             replaced,
             unset: plan.workload.iter().filter(|object| !object.unset.is_empty()).map(|object| object.object.clone()).collect(),
@@ -294,6 +296,8 @@ struct Approved {
     target: Target,
     home: String,
     cluster_uid: String,
+    /// The approval that held when the plan was made.
+    former: Option<PlatformApprovalSpec>,
     /// What the API server made of objects for the plan, by key in the approval: so they are pinned.
     pinned: BTreeMap<String, Value>,
     /// What is deleted and made anew: its uid, by its name in the plan.
@@ -335,7 +339,7 @@ async fn plan(
     cluster: ClusterHeading,
     pending: &Pending,
     rendering: &Rendering,
-) -> Result<(Plan, BTreeMap<String, Value>, Vec<ClusterError>), ApproveError> {
+) -> Result<(Plan, BTreeMap<String, Value>, Vec<ClusterError>, Option<PlatformApprovalSpec>), ApproveError> {
     let (bundle, judged) = (&pending.bundle, &rendering.judged);
     let manifest = bundle.manifest();
     let (served, take_over, estimates) = (&rendering.capabilities, arguments.take_over, arguments.dry_run);
@@ -384,8 +388,8 @@ async fn plan(
         Err(ClusterError::Forbidden { .. }) => None,
         current => current?,
     };
-    if current.is_some_and(|current| current.sha256 == *bundle.sha256() && current.workload_sha256 == judged.workload_sha256()) {
+    if current.as_ref().is_some_and(|current| current.sha256 == *bundle.sha256() && current.workload_sha256 == judged.workload_sha256()) {
         plan.is_approved_before();
     }
-    Ok((plan, seen.pinned, seen.refused))
+    Ok((plan, seen.pinned, seen.refused, current))
 }
