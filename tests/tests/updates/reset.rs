@@ -201,9 +201,27 @@ async fn a_dry_run_changes_nothing(landscape: &Landscape, manifest: &str, sha256
     assert_eq!(landscape.connector.token_bundle().unwrap().len(), 4);
 }
 
+/// A webhook of somebody else's stops the removal in its middle. The installation has ended by then: an approval that follows begins another one.
+async fn a_reset_that_stops_has_ended_the_installation(landscape: &Landscape, manifest: &str) {
+    let paths = paths(landscape);
+    let rule = json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["configmaps"]});
+    let webhook = json!({"name": "dead.example.com", "failurePolicy": "Fail", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "rules": [rule], "timeoutSeconds": 1, "clientConfig": {"service": {"namespace": "default", "name": "nobody"}}});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "dead"}, "webhooks": [webhook]});
+    landscape.control_plane.apply(&configuration.to_string()).await.unwrap();
+    let stopped = landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap();
+    landscape.control_plane.kubectl(&["delete", "validatingwebhookconfiguration", "dead"]).await.unwrap().ok().unwrap();
+    assert!(!stopped.success() && stopped.stderr.contains("run it again: what is removed is removed"), "{stopped:?}");
+    let account = ["get", "serviceaccount", "pcm-platform", "-n", HOME, "-o", "jsonpath={.metadata.annotations}"];
+    let annotations = landscape.control_plane.kubectl(&account).await.unwrap().ok().unwrap().stdout;
+    assert!(!annotations.contains("install-id"), "{annotations}");
+}
+
 async fn reset_and_installed_anew(landscape: &Landscape, manifest: &str, sha256: &str) {
     let paths = paths(landscape);
     let (installation, jobs) = (show(landscape).await["current"]["install_id"].clone(), jobs(landscape).await);
+    a_reset_that_stops_has_ended_the_installation(landscape, manifest).await;
     // Charts are not needed for it.
     landscape.registry.stop().await.unwrap();
     let reset = landscape.connector.run(&reset_args(manifest, &["--yes"], &paths)).await.unwrap().ok().unwrap();

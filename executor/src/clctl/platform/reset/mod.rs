@@ -154,14 +154,14 @@ impl Reset {
             return Err(ResetError::NotAgreed);
         }
         // First of all, so that no sync puts back what is removed. The next approval begins another installation, for which every Job runs
-        // again.
+        // again, also where this stops in the middle.
         record::end(client, home, jiff::Timestamp::now(), Some(InstallId(uuid::Uuid::now_v7()))).await?;
+        forget_installation(client, home).await?;
         for component in &plan {
             talk(format_args!("Removing {} …", component.name));
             removal::remove(client, &component.objects).await?;
         }
         target.remove(client).await?;
-        forget_installation(client, home).await?;
         data("\nReset: the platform is uninstalled. Run approve again before the next platform sync.");
         Ok(ExitCode::SUCCESS)
     }
