@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE, Release};
-use system_tests::landscape::Landscape;
+use system_tests::eventually;
+use system_tests::landscape::{Landscape, SOON};
 
 use crate::with_changed_chart;
 
@@ -19,6 +20,7 @@ async fn other_programs_of_the_cluster_are_left_alone_and_told() {
     let release = with_changed_chart(&landscape, &first, "clickhouse-operator", "webhook.yaml", open).await;
     what_is_left_open_stays_as_others_fill_it(&landscape, &release).await;
     a_dead_webhook_of_others_is_told_as_theirs(&landscape).await;
+    a_full_quota_is_told_of_the_object(&landscape).await;
     what_is_going_is_nothing_to_apply_to(&landscape).await;
 }
 
@@ -54,6 +56,16 @@ async fn what_is_left_open_stays_as_others_fill_it(landscape: &Landscape, releas
     }
     let data = get(landscape, &["secret", "for-others", "-n", NAMESPACE]).await["data"].clone();
     assert_eq!(data, json!({"key": "dGhlaXJz"}));
+
+    // One that is on its way out will not be there.
+    let hold = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}}).to_string();
+    kubectl(landscape, &["patch", "secret", "for-others", "-n", NAMESPACE, "-p", &hold(json!(["example.com/held"]))]).await;
+    kubectl(landscape, &["delete", "secret", "for-others", "-n", NAMESPACE, "--wait=false"]).await;
+    let refused = landscape.connector.approve(&["--yes"]).await.unwrap();
+    let going = format!("Secret {NAMESPACE}/for-others: it is being deleted since ");
+    assert!(!refused.success() && refused.stderr.contains(&going), "{refused:?}");
+    kubectl(landscape, &["patch", "secret", "for-others", "-n", NAMESPACE, "--type=merge", "-p", &hold(Value::Null)]).await;
+    landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
 }
 
 /// A webhook whose server is away: the one that is named is the customer's own, with its Service, and no chart is blamed.
@@ -71,6 +83,25 @@ async fn a_dead_webhook_of_others_is_told_as_theirs(landscape: &Landscape) {
     for expected in ["error[webhook_failed]: ", "blocked by webhook dead.example.com (Service default/nobody)", "grep dead.example.com"] {
         assert!(blocked.stderr.contains(expected), "`{expected}` is not in:\n{}", blocked.stderr);
     }
+}
+
+/// A namespace that may hold no more Services: told of the bundle's own object, not of the name that it is tried under.
+async fn a_full_quota_is_told_of_the_object(landscape: &Landscape) {
+    let service = format!("Service {NAMESPACE}/clickhouse-operator-webhook, tried as a new object under another name: ");
+    let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tight", "namespace": NAMESPACE},
+        "spec": {"hard": {"services": "0"}}});
+    landscape.control_plane.apply(&quota.to_string()).await.unwrap();
+    eventually("the quota to be full", SOON, || async {
+        let refused = landscape.connector.approve(&["--dry-run"]).await?;
+        let told = refused.stderr.lines().find(|line| line.contains(&service)).unwrap_or_default();
+        anyhow::ensure!(
+            told.contains("exceeded quota: tight") && refused.stderr.contains("hint: each object is tried as a new one"),
+            "{refused:?}"
+        );
+        Ok(())
+    })
+    .await;
+    kubectl(landscape, &["delete", "resourcequota", "tight", "-n", NAMESPACE]).await;
 }
 
 /// An object that is held on its way out is named by the plan, with what holds it, before the first write.

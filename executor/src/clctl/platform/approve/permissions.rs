@@ -85,7 +85,14 @@ pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> 
     }
     for placeholder in judged.placeholders() {
         match object::create(client, &placeholder.object, APPLY).await {
-            Ok(_) | Err(ClusterError::AlreadyExists { .. }) => {}
+            Ok(_) => {}
+            Err(ClusterError::AlreadyExists { .. }) => {
+                // Whoever may not read it is told nothing of it.
+                let live = object::get(client, &placeholder.object).await.ok().flatten();
+                if let Some(going) = live.as_ref().and_then(object::going) {
+                    return Err(going.into());
+                }
+            }
             Err(error) => return Err(error.into()),
         }
     }

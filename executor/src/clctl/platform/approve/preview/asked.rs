@@ -54,6 +54,20 @@ fn of_its_namespace(key: &ObjectKey, error: ClusterError) -> ClusterError {
     }
 }
 
+/// What is refused of a new object under a scratch name is told of the object itself: that name nobody knows.
+fn tried(key: &ObjectKey, error: ClusterError) -> ClusterError {
+    let about = format!("{key}, tried as a new object under another name");
+    match error {
+        ClusterError::Forbidden { message, .. } => ClusterError::Forbidden { about, message },
+        ClusterError::Invalid { message, .. } => ClusterError::Invalid { about, message },
+        ClusterError::NotFound { message, .. } => ClusterError::NotFound { about, message },
+        ClusterError::AlreadyExists { about: scratch } => {
+            ClusterError::Invalid { about, message: format!("somebody has made {scratch}; only approvals use such names: delete it") }
+        }
+        error => error,
+    }
+}
+
 /// What is asked, and by whom.
 pub(super) struct Question<'a> {
     pub(super) client: &'a Client,
@@ -166,7 +180,7 @@ impl Question<'_> {
         match object::create(self.client, &pins::scratch(self.rendered), DRY).await {
             Ok(created) => Ok(Some(created)),
             Err(error) if self.gaps.lets_pass(&error) => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(tried(&ObjectKey::of(self.rendered), error)),
         }
     }
 
