@@ -176,11 +176,21 @@ pub(super) async fn put(
         object::modify(client, &wanted, FIELD_MANAGER_APPROVE, put).await?.ok_or(RecordError::Overtaken)?;
     }
     stored(client, &wanted, "spec").await?;
-    let pins = self::pins(home, pins);
-    if object::get(client, &pins).await?.is_some() || !make(client, &pins).await? {
-        object::replace(client, &pins, FIELD_MANAGER_APPROVE).await?;
+    put_pins(client, &self::pins(home, pins)).await
+}
+
+/// One that somebody made immutable, or of another type, no write can change: it goes, and until the new one is there the policies refuse everybody.
+async fn put_pins(client: &Client, pins: &Value) -> Result<(), RecordError> {
+    if object::get(client, pins).await?.is_some() || !make(client, pins).await? {
+        match object::replace(client, pins, FIELD_MANAGER_APPROVE).await {
+            Err(ClusterError::Invalid { .. }) => {
+                object::delete(client, pins, Propagation::Background).await?;
+                object::replace(client, pins, FIELD_MANAGER_APPROVE).await?;
+            }
+            replaced => drop(replaced?),
+        }
     }
-    stored(client, &pins, "data").await
+    stored(client, pins, "data").await
 }
 
 /// Makes what is not there; `false` where somebody made another one meanwhile. It is applied, not created: the API server holds the creation of an
