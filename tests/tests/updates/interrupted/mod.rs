@@ -12,7 +12,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use system_tests::bundle::{self, Edition, NAMESPACE};
 use system_tests::landscape::{Landscape, SOON};
-use system_tests::{ApiBetween, Disturbance, eventually};
+use system_tests::{ApiBetween, Asked, Disturbance, Refusal, eventually};
 
 use self::writes::Cut;
 use crate::file;
@@ -67,6 +67,7 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     what_was_shown_counts(&cut, second).await;
     what_comes_meanwhile_counts(&cut, second).await;
     nothing_else_than_was_shown_is_deleted(&cut, second).await;
+    the_scope_is_narrowed_before_the_pins_leave_it(&cut, second).await;
 
     let began = Instant::now();
     cut.approve(second).await;
@@ -209,6 +210,21 @@ async fn nothing_else_than_was_shown_is_deleted(cut: &Cut<'_>, bundle: &str) {
         kubectl(&["get", "--raw", &place]).await;
         kubectl(&["delete", "--raw", &place]).await;
     }
+    cut.relay.disturb(|_| None);
+    cut.approve(bundle).await;
+}
+
+/// Where the scope guard is not written, no other policy is: one that compares less, beside a scope that is as wide as before, would let the former
+/// token write whatever it likes into a namespace that the bundle leaves.
+async fn the_scope_is_narrowed_before_the_pins_leave_it(cut: &Cut<'_>, bundle: &str) {
+    let of_policies = |asked: &Asked| asked.is_write() && asked.path.contains("validatingadmissionpolic");
+    cut.relay.disturb(move |asked| {
+        let guard = of_policies(asked) && asked.path.ends_with("policies/pcm-platform-scope-guard");
+        guard.then_some(Disturbance::Answer(Refusal::Forbidden))
+    });
+    assert!(!cut.try_approve(bundle).await.success());
+    let written: Vec<String> = cut.relay.take_seen().into_iter().filter(of_policies).map(|asked| asked.path).collect();
+    assert_eq!(written, ["/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/pcm-platform-scope-guard"]);
     cut.relay.disturb(|_| None);
     cut.approve(bundle).await;
 }

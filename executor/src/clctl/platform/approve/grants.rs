@@ -29,10 +29,12 @@ pub(super) async fn roles(client: &Client, manifest: &Manifest, workload: &[Rend
     apply(client, &objects).await
 }
 
-/// The policies. Replaced, not applied: a condition or selector that somebody added would open them.
+/// The policies. Replaced, not applied: a condition or selector that somebody added would open them. The scope guard comes before all others: in a
+/// namespace that the bundle leaves, whose objects the others compare no more, it alone denies the former token.
 pub(super) async fn guard(client: &Client, manifest: &Manifest, home: &str) -> Result<(), ClusterError> {
     let namespaces = manifest.namespaces.iter().map(agent_api::name::DnsLabel::as_str);
-    let mut objects = vec![scope_guard::policy(manifest, home), scope_guard::binding()];
+    object::replace(client, &scope_guard::policy(manifest, home), FIELD_MANAGER_APPROVE).await?;
+    let mut objects = vec![scope_guard::binding()];
     objects.extend(policy::policies(namespaces, home));
     requests::all(objects.iter().map(|object| object::replace(client, object, FIELD_MANAGER_APPROVE))).await.map(drop)
 }
