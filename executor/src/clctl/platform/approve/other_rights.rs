@@ -101,7 +101,7 @@ async fn bindings(client: &Client, home: &str) -> Result<Vec<String>, OtherRight
     let (mut harmless, mut refused) = (Vec::new(), Vec::new());
     for kind in ["RoleBinding", "ClusterRoleBinding"] {
         for binding in object::list(client, RBAC, kind, None, None).await? {
-            if is_ours(&binding) || !names_account(&binding, home) {
+            if is_ours(&binding, home) || !names_account(&binding, home) {
                 continue;
             }
             let key = ObjectKey::of(&binding);
@@ -115,13 +115,18 @@ async fn bindings(client: &Client, home: &str) -> Result<Vec<String>, OtherRight
     if refused.is_empty() { Ok(harmless) } else { Err(OtherRightsError::Bound { bindings: refused }) }
 }
 
-/// One that `approve` makes: it is put right before it counts, or removed.
-fn is_ours(binding: &Value) -> bool {
+/// One that `approve` makes, where it makes it: it is put right before it counts, or removed with the former bundle's namespace. Label and name
+/// anybody can give to theirs.
+fn is_ours(binding: &Value, home: &str) -> bool {
     let text = |pointer: &str| binding.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let label = binding.get("metadata").and_then(|metadata| metadata.get("labels")?.get(OWN_LABEL)?.as_str());
-    label == Some(MANAGED_BY_APPROVE)
-        && [PCM_PLATFORM, APPROVAL_ROLE].contains(&text("/metadata/name"))
-        && text("/roleRef/name") == text("/metadata/name")
+    let (kind, name) = (text("/kind"), text("/metadata/name"));
+    let place = match (kind, text("/roleRef/kind")) {
+        ("RoleBinding", "Role") => name == PCM_PLATFORM || name == APPROVAL_ROLE && text("/metadata/namespace") == home,
+        ("ClusterRoleBinding", "ClusterRole") => name == PCM_PLATFORM,
+        _ => false,
+    };
+    label == Some(MANAGED_BY_APPROVE) && place && text("/roleRef/name") == name
 }
 
 /// Whether a subject is the account, under any of its names, or all accounts of its home.
@@ -189,8 +194,18 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_of_our_name_with_another_role_is_not_ours() {
-        let binding = |role: &str| json!({"metadata": {"name": "pcm-platform", "labels": {OWN_LABEL: MANAGED_BY_APPROVE}}, "roleRef": {"name": role}});
-        assert!(is_ours(&binding("pcm-platform")) && !is_ours(&binding("cluster-admin")));
+    fn ours_is_a_binding_by_its_role_and_its_place() {
+        let check = |kind: &str, namespace: &str, name: &str, role: &str, expected: bool| {
+            let binding = json!({"kind": kind, "metadata": {"name": name, "namespace": namespace, "labels": {OWN_LABEL: MANAGED_BY_APPROVE}},
+                "roleRef": {"kind": kind.trim_end_matches("Binding"), "name": role}});
+            assert_eq!(is_ours(&binding, "home"), expected, "{binding}");
+        };
+        check("RoleBinding", "a", "pcm-platform", "pcm-platform", true);
+        check("ClusterRoleBinding", "", "pcm-platform", "pcm-platform", true);
+        check("RoleBinding", "home", "pcm-platform-approval", "pcm-platform-approval", true);
+        check("RoleBinding", "a", "pcm-platform", "cluster-admin", false);
+        check("RoleBinding", "a", "pcm-platform-approval", "pcm-platform-approval", false);
+        check("ClusterRoleBinding", "", "pcm-platform-approval", "pcm-platform-approval", false);
+        check("RoleBinding", "home", "other", "other", false);
     }
 }
