@@ -64,6 +64,10 @@ impl Approved {
         replace::remove(client, judged.workload(), &self.replaced).await?;
         unset::all(client, judged.workload(), &self.unset).await?;
         record::put(client, home, &before, pins.secrets(), former).await?;
+        // Nothing can be written any more where a bundle leaves a namespace; the rights go before the policies look elsewhere.
+        for removed in grants::remove_former(client, manifest).await? {
+            talk(format_args!("  removed: {removed}"));
+        }
         grants::guard(client, manifest, home).await?;
 
         talk("Seeing the guards at work …");
@@ -81,9 +85,6 @@ impl Approved {
         record::holds(client, home, &probe).await?;
         account::annotate(client, home, &before).await?;
         grants::bind(client, manifest, home).await?;
-        for removed in grants::remove_former(client, manifest).await? {
-            talk(format_args!("  removed: {removed}"));
-        }
         let (token, granted) = token::request(client, home, PCM_PLATFORM, ttl).await?;
         let granted = seconds(granted);
         let id =

@@ -1,5 +1,5 @@
-//! The account's own rights, in an order that never gives more than is guarded: roles and policies first, bindings after the
-//! probe, and last the removal of what the former bundle's namespaces had.
+//! The account's own rights, in an order that never gives more than is guarded: roles, the removal of what the former bundle's namespaces had,
+//! policies, and after the probe the bindings.
 
 use agent_api::manifest::Manifest;
 use agent_api::names::{FIELD_MANAGER_APPROVE, PCM_PLATFORM};
