@@ -189,7 +189,8 @@ async fn an_approval_that_is_changed_on_its_way_is_none(landscape: &Landscape, r
     }
 }
 
-/// A condition that switches the guard off, annotations of somebody else's on the account, and pins that nobody is to change any more.
+/// A condition that switches the guard off, an aggregation that widens the account's role, annotations of somebody else's on the account, and pins
+/// that nobody is to change any more.
 async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
     let file = file(landscape, "guard", release);
     let guard = ["validatingadmissionpolicy", "pcm-platform-scope-guard"];
@@ -198,12 +199,15 @@ async fn additions_to_the_guard_go(landscape: &Landscape, release: &Release) {
     kubectl([&["patch"], &guard[..], &["--type=json", "-p", patch]].concat()).await;
     kubectl(vec!["annotate", "serviceaccount", "pcm-platform", "-n", "clicklink-system", "--overwrite", "clicklink.io/bundle-sha256=mine"])
         .await;
+    let wider = r#"{"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"anybody": "may"}}]}}"#;
+    kubectl(vec!["patch", "clusterrole", "pcm-platform", "-p", wider]).await;
     let for_ever = r#"{"immutable": true}"#;
     kubectl(vec!["patch", "secret", "pcm-platform-pins", "-n", "clicklink-system", "-p", for_ever]).await;
     landscape.connector.approve(&["--yes", "--bundle", &file]).await.unwrap().ok().unwrap();
     let live: Value = serde_json::from_str(&kubectl([&["get"], &guard[..], &["-o", "json"]].concat()).await).unwrap();
     let names: Vec<&Value> = live["spec"]["matchConditions"].as_array().unwrap().iter().map(|condition| &condition["name"]).collect();
     assert_eq!(names, ["who"]);
+    assert_eq!(kubectl(vec!["get", "clusterrole", "pcm-platform", "-o", "jsonpath={.aggregationRule}"]).await, "");
 }
 
 /// While a sync waits for its first component somebody approves the same bundle once more, and the token that it began with is denied from then

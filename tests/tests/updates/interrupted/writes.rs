@@ -47,7 +47,7 @@ const STEPS: [&str; 12] = [
     "PATCH in a dry run",
     "PATCH customresourcedefinitions",
     "POST in a dry run",
-    "PATCH roles/pcm-platform",
+    "PUT roles/pcm-platform",
     "PUT secrets/pcm-platform-pins",
     "PUT platformapprovals/current",
     "PUT validatingadmissionpolicies/pcm-platform-approved",

@@ -22,11 +22,11 @@ pub(in crate::clctl::platform) async fn define(client: &Client) -> Result<(), Pe
     permissions::established(client, &[definition]).await
 }
 
-/// Roles without bindings.
+/// Roles without bindings. Replaced, not applied: an aggregation that somebody added would go on widening them.
 pub(super) async fn roles(client: &Client, manifest: &Manifest, workload: &[RenderedObject], home: &str) -> Result<(), ClusterError> {
     let mut objects = roles::roles(manifest, workload);
     objects.extend([roles::cluster_role(), roles::approval_role(home)]);
-    apply(client, &objects).await
+    requests::all(objects.iter().map(|object| object::replace(client, object, FIELD_MANAGER_APPROVE))).await.map(drop)
 }
 
 /// The policies. Replaced, not applied: a condition or selector that somebody added would open them. The scope guard comes before all others: in a
@@ -43,7 +43,7 @@ pub(super) async fn guard(client: &Client, manifest: &Manifest, home: &str) -> R
 pub(super) async fn bind(client: &Client, manifest: &Manifest, home: &str) -> Result<(), ClusterError> {
     let mut objects = roles::role_bindings(manifest, home);
     objects.extend([roles::cluster_role_binding(home), roles::approval_role_binding(home)]);
-    apply(client, &objects).await
+    requests::all(objects.iter().map(|object| object::apply_over(client, object, None, APPLY))).await.map(drop)
 }
 
 /// Removes our Roles and bindings in namespaces that the bundle does not have; bindings first. Answers with what was removed.
@@ -63,8 +63,4 @@ pub(super) async fn remove_former(client: &Client, manifest: &Manifest) -> Resul
 fn is_former(object: &Value, manifest: &Manifest) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     text("/metadata/name") == PCM_PLATFORM && manifest.namespaces.iter().all(|namespace| namespace.as_str() != text("/metadata/namespace"))
-}
-
-async fn apply(client: &Client, objects: &[Value]) -> Result<(), ClusterError> {
-    requests::all(objects.iter().map(|object| object::apply_over(client, object, None, APPLY))).await.map(drop)
 }
