@@ -348,7 +348,11 @@ pub async fn delete(client: &Client, object: &Value, propagation: Propagation) -
     match request::send(client, &ask).await {
         Ok(_) => Ok(true),
         Err(ClusterError::NotFound { .. }) => Ok(false),
-        Err(ClusterError::Other { code: 409, .. }) if uid.is_some() => Ok(false),
+        // Of a namespace that is being deleted already it is said as well.
+        Err(error @ ClusterError::Other { code: 409, .. }) if uid.is_some() => match get(client, object).await? {
+            Some(live) if live.pointer("/metadata/uid") == uid => Err(error),
+            Some(_) | None => Ok(false),
+        },
         Err(error) => Err(error),
     }
 }

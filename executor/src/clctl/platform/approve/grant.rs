@@ -27,10 +27,10 @@ impl Approved {
         talk("Applying the permissions half …");
         permissions::home(client, home).await?;
         grants::define(client).await?;
+        prune::withdraw(client, &self.leftovers).await.map_err(ApproveError::Withdraw)?;
         take_over::all(client, judged.permissions(), &self.taken, FIELD_MANAGER_APPROVE).await?;
         take_over::all(client, judged.workload(), &self.taken, FIELD_MANAGER_EXECUTOR).await?;
         replace::remove(client, judged.permissions(), &self.replaced).await?;
-        prune::withdraw(client, &self.leftovers).await.map_err(ApproveError::Withdraw)?;
         permissions::apply(client, judged, bundle.sha256()).await?;
 
         talk("Pinning what was approved …");
