@@ -2,7 +2,8 @@
 
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use system_tests::operated::{Stage, condition, spec};
+use system_tests::eventually;
+use system_tests::operated::{PATIENCE, Stage, condition, spec};
 
 use crate::STARTED;
 
@@ -84,6 +85,13 @@ async fn operation_state_un_conflit_est_dit_et_jamais_force() {
     assert_eq!(condition(&component, "Converged")["status"], "False");
     let live = components.object("v1", "ConfigMap", "web-conflict").await.unwrap().unwrap();
     assert_eq!(live["data"]["greeting"], "edited");
+    // It keeps nothing else from coming back.
+    components.api("v1", "Service").delete("web-conflict", &Default::default()).await.unwrap();
+    eventually("the Service to be there again", PATIENCE, || async {
+        anyhow::ensure!(components.object("v1", "Service", "web-conflict").await?.is_some(), "not yet");
+        Ok(())
+    })
+    .await;
     map.patch("web-conflict", &by, &edit("hello")).await.unwrap();
     components.until("web-conflict", STARTED).await;
     // An object that was there before is nobody's to take.

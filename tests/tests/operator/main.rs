@@ -7,6 +7,7 @@ mod arrets_et_pannes;
 mod charts_epingles;
 mod composants_et_operations;
 mod dimensions;
+mod mains_etrangeres;
 
 mod protections;
 mod rbac_de_l_operateur;
