@@ -24,7 +24,8 @@ use crate::health::figures::Step;
 use crate::reconcile::diff::Written;
 use crate::reconcile::observe::Outcome;
 use crate::reconcile::plan::{Cluster, Component, Plan, Steps, Stopped, plan, refused, values};
-use crate::reconcile::{FIELD_MANAGER, Live, failure, prune, record};
+use crate::reconcile::reason::Reason;
+use crate::reconcile::{FIELD_MANAGER, Live, diff, failure, prune, record};
 
 /// Pause before a pass that something came in between of.
 const LATE: Duration = Duration::from_millis(100);
@@ -161,7 +162,7 @@ impl Operator {
         let keda_served = self.keda_served(memory.failures > 0).await?;
         let started = std::time::Instant::now();
         let mut live = self.view(name, &status.inventory);
-        let nothing = || Err(Stopped::new(crate::reconcile::reason::Reason::InvalidSpec, "the chart was not asked for"));
+        let nothing = || Err(Stopped::new(Reason::InvalidSpec, "the chart was not asked for"));
         loop {
             let cluster = Cluster { live: &live, keda_served, written: &memory.written, unanswered: &unanswered };
             let objects = rendered.as_ref().map_or_else(nothing, |rendered| rendered.clone().map(|made| made.objects));
@@ -178,6 +179,10 @@ impl Operator {
                 .collect();
             if unknown.is_empty() {
                 self.figures.took(Step::Plan, started);
+                if matches!(plan.outcome, Outcome::Failed { reason: Reason::OwnedByAnother, .. }) {
+                    let of_others = live.iter().filter(|(_, object)| diff::owner(object) != Some(&name.name));
+                    self.store.wants(name, of_others.map(|(key, _)| key.clone()));
+                }
                 let unseen = self.watches().unseen(&name.namespace);
                 return Ok(Some((unseen.judge(&component, plan), version, live)));
             }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_api::object::ObjectKey;
 use cluster::crd::component_kind::KEDA;
 use cluster::crd::managed_component::KIND;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::queue::Name;
 use crate::reconcile::Live;
@@ -47,6 +47,8 @@ struct Contents {
     owned: BTreeMap<(String, Arc<str>), BTreeSet<Arc<ObjectKey>>>,
     /// Autoscalers, budgets and claims by namespace: those that concern more than their owner.
     shared: BTreeMap<String, BTreeSet<Arc<ObjectKey>>>,
+    /// Components that want a name which another has, until that one lets it go.
+    wanted: HashMap<ObjectKey, BTreeSet<Name>>,
 }
 
 impl Store {
@@ -60,7 +62,7 @@ impl Store {
         let (key, gone) = (ObjectKey::of(object), version(object));
         let mut contents = self.lock();
         match contents.objects.get(&key) {
-            Some(entry) if !is_older(gone, entry.version) => contents.forget(&key),
+            Some(entry) if !is_older(gone, entry.version) => contents.let_go(&key),
             Some(_) | None => Vec::new(),
         }
     }
@@ -71,7 +73,15 @@ impl Store {
         let of_list = |key: &ObjectKey| key.group == group && key.kind == kind && key.namespace == namespace;
         let gone: Vec<Arc<ObjectKey>> =
             contents.objects.keys().filter(|key| of_list(key) && !listed.contains(key.as_ref())).cloned().collect();
-        gone.iter().flat_map(|key| contents.forget(key)).collect()
+        gone.iter().flat_map(|key| contents.let_go(key)).collect()
+    }
+
+    /// A component wants names that others have: it is concerned once when one of them is let go.
+    pub fn wants(&self, name: &Name, keys: impl IntoIterator<Item = ObjectKey>) {
+        let mut contents = self.lock();
+        for key in keys {
+            contents.wanted.entry(key).or_default().insert(name.clone());
+        }
     }
 
     /// A component as it is now.
@@ -136,9 +146,10 @@ impl Contents {
         if known.is_some_and(|known| is_older(version, known) || (version.is_some() && version == known)) {
             return Vec::new();
         }
-        let mut concerned = self.forget(&key);
-        let Ok(bytes) = serde_json::to_vec(object) else { return concerned };
         let owner = owner(object).filter(|_| key.kind != KIND).map(Arc::from);
+        let passes_on = self.objects.get(&key).is_some_and(|entry| entry.owner != owner);
+        let mut concerned = if passes_on { self.let_go(&key) } else { self.forget(&key) };
+        let Ok(bytes) = kept(&key, object) else { return concerned };
         let entry = Entry { version, owner, aims: aims(&key, object), bytes: bytes.into() };
         let key = Arc::new(key);
         if let Some(owner) = &entry.owner {
@@ -152,6 +163,12 @@ impl Contents {
         concerned.sort();
         concerned.dedup();
         concerned
+    }
+
+    /// Its owner has it no more.
+    fn let_go(&mut self, key: &ObjectKey) -> Vec<Name> {
+        let waiting = self.wanted.remove(key).into_iter().flatten();
+        waiting.chain(self.forget(key)).collect()
     }
 
     fn forget(&mut self, key: &ObjectKey) -> Vec<Name> {
@@ -216,6 +233,15 @@ fn may_be_claim_of(key: &ObjectKey, workload: &Workload<'_>) -> bool {
     of_set && key.name.rsplit_once('-').is_some_and(|(name, _)| name.ends_with(&format!("-{}", workload.key.name)))
 }
 
+/// What is kept of an object. A ConfigMap can be a megabyte, is mostly somebody else's, and no step looks into it.
+fn kept(key: &ObjectKey, object: &Value) -> serde_json::Result<Vec<u8>> {
+    if key.group.is_empty() && key.kind == "ConfigMap" {
+        let [version, kind, metadata] = ["apiVersion", "kind", "metadata"].map(|field| &object[field]);
+        return serde_json::to_vec(&json!({"apiVersion": version, "kind": kind, "metadata": metadata}));
+    }
+    serde_json::to_vec(object)
+}
+
 fn is_shared(key: &ObjectKey) -> bool {
     matches!((key.group.as_str(), key.kind.as_str()), ("", "PersistentVolumeClaim") | ("policy", "PodDisruptionBudget"))
         || autoscaler::is_autoscaler(key)
@@ -247,7 +273,6 @@ fn is_older(version: Option<u64>, than: Option<u64>) -> bool {
 mod tests {
     use super::*;
     use cluster::crd::managed_component::COMPONENT_LABEL;
-    use serde_json::json;
 
     fn object(api_version: &str, kind: &str, name: &str, version: u64, owner: Option<&str>, spec: Value) -> Value {
         let labels = owner.map(|owner| json!({COMPONENT_LABEL: owner}));
@@ -288,6 +313,16 @@ mod tests {
     }
 
     #[test]
+    fn of_a_config_map_only_what_it_is_and_whose_is_kept() {
+        let store = Store::default();
+        let mut big = map(5, Some("a"));
+        big["data"] = json!({"x": "x".repeat(1 << 20)});
+        store.put(&big);
+        assert_eq!(store.read(&ObjectKey::of(&big)).unwrap()["metadata"], big["metadata"]);
+        assert!(store.lock().objects.values().all(|entry| entry.bytes.len() < 1_000));
+    }
+
+    #[test]
     fn a_list_tells_what_is_gone() {
         let store = Store::default();
         store.put(&map(5, Some("a")));
@@ -295,6 +330,23 @@ mod tests {
         assert_eq!(names(&store.keep_only("", "ConfigMap", "elsewhere", &BTreeSet::new())), [""; 0]);
         assert_eq!(names(&store.keep_only("", "ConfigMap", "here", &BTreeSet::new())), ["a"]);
         assert_eq!(seen(&store, "a"), ["Deployment/w"]);
+    }
+
+    #[test]
+    fn who_wants_a_name_is_concerned_once_when_it_is_let_go() {
+        let store = Store::default();
+        let want = |name: &str| {
+            let name = Name { namespace: "here".into(), name: name.into() };
+            store.wants(&name, [ObjectKey::of(&map(0, None))]);
+        };
+        store.put(&map(5, Some("a")));
+        want("b");
+        assert_eq!(names(&store.put(&map(6, Some("a")))), ["a"], "it is still a's");
+        assert_eq!(names(&store.put(&map(7, None))), ["a", "b"]);
+        assert_eq!(names(&store.put(&map(8, Some("b")))), ["b"]);
+        want("a");
+        assert_eq!(names(&store.remove(&map(9, None))), ["a", "b"]);
+        assert_eq!(names(&store.put(&map(10, Some("c")))), ["c"]);
     }
 
     #[test]
