@@ -99,9 +99,34 @@ impl Charts {
 
     fn keep(&self, reference: String, archive: Archive) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        // Components that come at the same time pull at the same time.
+        kept.retain(|(known, _)| *known != reference);
         kept.push_back((reference, archive));
         while kept.iter().map(|(_, archive)| archive.base64.len()).sum::<usize>() > KEPT {
             kept.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use render::RegistryAccess;
+
+    use super::*;
+
+    #[test]
+    fn a_chart_that_many_pulled_at_once_takes_the_room_of_one() {
+        let access = RegistryAccess::load(None, None).unwrap();
+        let charts = Charts::new(PathBuf::new(), ChartPuller::new(access));
+        let large = Archive::of(&vec![7; KEPT / 2]);
+        charts.keep("another".to_owned(), Archive::of(b"another"));
+        for _ in 0..3 {
+            charts.keep("large".to_owned(), large.clone());
+        }
+        assert_eq!(charts.find("large"), Some(large.clone()));
+        assert_eq!(charts.find("another"), Some(Archive::of(b"another")));
+        charts.keep("third".to_owned(), large);
+        assert_eq!((charts.find("another"), charts.find("large")), (None, None), "the oldest go first");
+        assert!(charts.find("third").is_some());
     }
 }

@@ -132,7 +132,7 @@ async fn reaction(table: &mut Table, cp: &ControlPlane, api: &Api<DynamicObject>
     tokio::time::sleep(SETTLE).await;
     let mut times = Times::default();
     let mut first: BTreeMap<String, Timestamp> = BTreeMap::new();
-    for event in cp.audit()?.iter().filter(|event| is_write(event)) {
+    for event in cp.audit()?.iter().filter(|event| is_write(event) && !is_dry_run(event)) {
         let name = event["objectRef"]["name"].as_str().unwrap_or_default();
         let Some(since) = sent.get(name) else { continue };
         let at: Timestamp = event["requestReceivedTimestamp"].as_str().unwrap_or_default().parse().context("an event's time")?;
@@ -161,7 +161,7 @@ fn requests(table: &mut Table, cp: &ControlPlane, components: usize) -> Result<(
     let mut asked: BTreeMap<String, usize> = BTreeMap::new();
     for event in cp.audit()?.iter().filter(|event| event["user"]["username"] == OPERATOR && is_write(event)) {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let tried = if text("/requestURI").contains("dryRun=All") { "dry run" } else { text("/verb") };
+        let tried = if is_dry_run(event) { "dry run" } else { text("/verb") };
         let of = match (text("/objectRef/resource"), text("/objectRef/subresource")) {
             ("managedcomponents", "") => "component",
             ("managedcomponents", part) => part,
@@ -178,6 +178,10 @@ fn requests(table: &mut Table, cp: &ControlPlane, components: usize) -> Result<(
 fn is_write(event: &Value) -> bool {
     let verb = event["verb"].as_str().unwrap_or_default();
     ["create", "update", "patch", "delete"].contains(&verb) && event["objectRef"]["resource"] != "leases"
+}
+
+fn is_dry_run(event: &Value) -> bool {
+    event["requestURI"].as_str().is_some_and(|uri| uri.contains("dryRun=All"))
 }
 
 async fn at_rest(table: &mut Table, cp: &ControlPlane, operator: &Operator, components: usize, window: Duration) -> Result<()> {
