@@ -199,9 +199,9 @@ impl Operator {
         if let Err(stopped) = secrets::check(&self.client, component.namespace, &component.spec.secret_refs, &mut memory.secrets).await? {
             return Ok(Asked::For(Err(stopped)));
         }
-        let input = (component.generation, component.spec);
+        let input = (name, component.generation, component.spec);
         let turn = |registry: &str| self.turns.take(name, registry);
-        let objects = self.renderings.objects(name, input, &values, &self.discovery, turn, &mut memory.rendering, &self.figures);
+        let objects = self.renderings.objects(input, &values, &self.discovery, turn, &mut memory.rendering, &self.figures);
         Ok(objects.await?.map_or(Asked::Waits, Asked::For))
     }
 

@@ -80,8 +80,7 @@ impl Renderings {
     /// The API server does not say what it serves.
     pub async fn objects(
         &self,
-        name: &Name,
-        (generation, spec): (i64, &ManagedComponentSpec),
+        (name, generation, spec): (&Name, i64, &ManagedComponentSpec),
         values: &Map<String, Value>,
         discovery: &Discovery,
         turn: impl FnOnce(&str) -> bool,
