@@ -303,7 +303,20 @@ pub async fn modify(
     }
 }
 
+/// What a live object would be if another one were put in its place; nothing is stored. What the cluster chose for it stays.
+///
+/// # Errors
+/// See [`ClusterError`].
+pub async fn replaced(client: &Client, object: &Value, live: &Value, manager: &'static str) -> Result<Value, ClusterError> {
+    Ok(put_with(client, object, live, manager, "&dryRun=All").await?.body)
+}
+
 async fn put(client: &Client, object: &Value, live: &Value, manager: &str) -> Result<Outcome, ClusterError> {
+    let stored = put_with(client, object, live, manager, "").await?;
+    Ok(if content(&stored.body) == content(live) { Outcome::Unchanged } else { Outcome::Changed })
+}
+
+async fn put_with(client: &Client, object: &Value, live: &Value, manager: &str, dry_run: &str) -> Result<Answer, ClusterError> {
     let (collection, name) = resource::of(object)?;
     let mut wanted = object.clone();
     if let Some(metadata) = wanted.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -311,13 +324,12 @@ async fn put(client: &Client, object: &Value, live: &Value, manager: &str) -> Re
     }
     let ask = Ask {
         method: Method::PUT,
-        path: format!("{collection}/{name}?fieldManager={manager}&fieldValidation=Strict"),
+        path: format!("{collection}/{name}?fieldManager={manager}&fieldValidation=Strict{dry_run}"),
         body: Some((&wanted, Content::Json)),
         secret: ObjectKey::of(object).kind == "Secret",
         about: ObjectKey::of(object).to_string(),
     };
-    let stored = request::send(client, &ask).await?;
-    Ok(if content(&stored.body) == content(live) { Outcome::Unchanged } else { Outcome::Changed })
+    request::send(client, &ask).await
 }
 
 /// When an object's dependants are deleted (Kubernetes, "Garbage collection").

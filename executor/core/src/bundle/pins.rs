@@ -32,6 +32,20 @@ pub fn scratch(object: &Value) -> Value {
     scratch
 }
 
+/// The object as it can stand in the place of a live one: with what the cluster chose of that and nobody can change, which no pin has.
+#[must_use]
+pub fn in_place(object: &Value, live: &Value) -> Value {
+    let mut whole = object.clone();
+    if ObjectKey::of(object).kind == "Job" {
+        whole["spec"]["selector"] = live.pointer("/spec/selector").cloned().unwrap_or_default();
+        let labels = live.pointer("/spec/template/metadata/labels");
+        for (label, value) in JOB_LABELS.iter().filter_map(|label| Some((label, labels?.get(label)?))) {
+            whole["spec"]["template"]["metadata"]["labels"][label] = value.clone();
+        }
+    }
+    whole
+}
+
 /// What is pinned of a created object, a Secret's values included.
 #[must_use]
 pub fn whole(rendered: &Value, created: &Value) -> Value {

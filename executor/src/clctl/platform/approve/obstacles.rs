@@ -9,8 +9,6 @@ use crate::terminal::escaped;
 
 /// The API server's words where a policy's parameter is not there.
 const NO_PARAMETER: &str = "no params found for policy binding";
-/// The API server's words for a quota that has no room.
-const NO_ROOM: &str = "exceeded quota";
 /// The field that an autoscaler writes.
 const REPLICAS: &str = ".spec.replicas";
 
@@ -73,9 +71,6 @@ impl Coded for Obstacles {
                  platform approve --revoke"
                     .into(),
             );
-        }
-        if self.refused.iter().any(|error| error.to_string().contains(NO_ROOM)) {
-            hints.push("each object is tried as a new one, and nothing of it is stored: a quota on numbers of objects needs room for one more of a kind".into());
         }
         if self.refused.iter().any(|error| matches!(error, ClusterError::Conflict { .. })) {
             hints.push("move the ownership of these fields with their content: the same command with --take-over".into());

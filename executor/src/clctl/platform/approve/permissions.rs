@@ -84,16 +84,12 @@ pub(super) async fn apply(client: &Client, judged: &Judged, bundle: &Sha256) -> 
         }
     }
     for placeholder in judged.placeholders() {
-        match object::create(client, &placeholder.object, APPLY).await {
-            Ok(_) => {}
-            Err(ClusterError::AlreadyExists { .. }) => {
-                // Whoever may not read it is told nothing of it.
-                let live = object::get(client, &placeholder.object).await.ok().flatten();
-                if let Some(going) = live.as_ref().and_then(object::going) {
-                    return Err(going.into());
-                }
-            }
-            Err(error) => return Err(error.into()),
+        let Err(refused) = object::create(client, &placeholder.object, APPLY).await else { continue };
+        // A full quota is told before what is there. Whoever may not read it is told nothing of it.
+        match (refused, object::get(client, &placeholder.object).await.ok().flatten()) {
+            (_, Some(live)) => object::going(&live).map_or(Ok(()), Err)?,
+            (ClusterError::AlreadyExists { .. }, None) => {}
+            (refused, None) => return Err(refused.into()),
         }
     }
     Ok(())

@@ -54,6 +54,11 @@ fn of_its_namespace(key: &ObjectKey, error: ClusterError) -> ClusterError {
     }
 }
 
+/// Whether a quota stands in the way of another object, in the API server's words (admission plug-in ResourceQuota).
+fn has_no_room(error: &ClusterError) -> bool {
+    matches!(error, ClusterError::Forbidden { message, .. } if message.contains("exceeded quota"))
+}
+
 /// What is refused of a new object under a scratch name is told of the object itself: that name nobody knows.
 fn tried(key: &ObjectKey, error: ClusterError) -> ClusterError {
     let about = format!("{key}, tried as a new object under another name");
@@ -151,7 +156,7 @@ impl Question<'_> {
         let given_up = self.given_up(&live, &conflicts);
         let taken = conflicts.into_iter().map(|(manager, field)| Taken { manager, field }).collect();
         let mut answer = Answer { taken, ..Answer::new((action, Vec::new()), None) };
-        if let Some(created) = self.created().await? {
+        if let Some(created) = self.created(&live).await? {
             let mut remaining = remaining(&pins::compared(self.rendered, result), &pins::compared(self.rendered, &created));
             remaining.retain(|field| given_up.iter().all(|gone| gone.path != field.path));
             if !remaining.is_empty() {
@@ -172,14 +177,19 @@ impl Question<'_> {
         after.map(|after| differing(&before(), &object::content(&after))).unwrap_or_default()
     }
 
-    /// A workload object as it will be pinned; `None` where that may not be asked, and for a permission, which is not pinned.
-    async fn created(&self) -> Result<Option<Value>, ClusterError> {
+    /// A workload object as it will be pinned; `None` where that may not be asked, and for a permission, which is not pinned. Where a quota has no
+    /// room for one more of its kind, it is tried in the place of the live one, which takes none.
+    async fn created(&self, live: &Value) -> Result<Option<Value>, ClusterError> {
         if self.manager != FIELD_MANAGER_EXECUTOR {
             return Ok(None);
         }
         match object::create(self.client, &pins::scratch(self.rendered), DRY).await {
             Ok(created) => Ok(Some(created)),
             Err(error) if self.gaps.lets_pass(&error) => Ok(None),
+            Err(error) if has_no_room(&error) => {
+                let replaced = object::replaced(self.client, &pins::in_place(self.rendered, live), live, DRY.manager).await;
+                replaced.map(Some).map_err(|_| tried(&ObjectKey::of(self.rendered), error))
+            }
             Err(error) => Err(tried(&ObjectKey::of(self.rendered), error)),
         }
     }
@@ -197,7 +207,8 @@ impl Question<'_> {
         };
         match object::create(self.client, &scratch, self.how()).await {
             Ok(_) => Some(false),
-            Err(error) if self.gaps.lets_pass(&error) => Some(true),
+            // What goes leaves its room.
+            Err(error) if self.gaps.lets_pass(&error) || has_no_room(&error) => Some(true),
             Err(_) => None,
         }
     }
