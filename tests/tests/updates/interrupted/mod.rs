@@ -64,7 +64,9 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
     faults::once_at_each_write(&cut, [first, second]).await;
     faults::silence(&cut, second).await;
     faults::that_stay(&cut, [first, second]).await;
-    what_was_shown_counts(&cut, second).await;
+    for live in [true, false] {
+        what_was_shown_counts(&cut, second, live).await;
+    }
     what_comes_meanwhile_counts(&cut, second).await;
     nothing_else_than_was_shown_is_deleted(&cut, second).await;
     the_scope_is_narrowed_before_the_pins_leave_it(&cut, second).await;
@@ -76,8 +78,11 @@ async fn an_approval_that_is_disturbed_leaves_one_that_holds() {
 }
 
 /// Between the plan and the probe somebody puts in a policy that makes other objects of what was rendered: nobody has seen those, and what was
-/// shown is what is pinned.
-async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str) {
+/// shown is what is pinned, of what is live and of what would be created.
+async fn what_was_shown_counts(cut: &Cut<'_>, bundle: &str, live: bool) {
+    if !live {
+        cut.landscape.control_plane.kubectl(&["delete", "configmaps", "--all", "-n", NAMESPACE]).await.unwrap().ok().unwrap();
+    }
     let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": {"name": "late"},
         "spec": {"failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": {"resourceRules": [{"apiGroups": [""],
             "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": ["configmaps"]}]},

@@ -143,7 +143,8 @@ impl Question<'_> {
     async fn missing(&self, comes: impl Fn(&ObjectKey) -> bool) -> Result<Answer, ClusterError> {
         let created = Answer::created();
         match object::apply_over(self.client, self.rendered, None, self.how()).await {
-            Ok(_) => Ok(created),
+            // What admission makes of it now is what is agreed to, also where nothing is live to compare it with.
+            Ok(_) => Ok(Answer { pinned: self.created().await?, ..created }),
             Err(ClusterError::NotFound { .. }) if comes(&ObjectKey::of(self.rendered)) => Ok(created),
             Err(error) if self.gaps.lets_pass(&error) => Ok(Answer { estimate: true, ..created }),
             Err(error) => Err(error),
