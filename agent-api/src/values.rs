@@ -1,7 +1,8 @@
 //! The rule for secrets in chart values: what may not stand in a bundle or in a `ManagedComponent`.
 //!
 //! A finding is a string under a key whose last word names a secret (`password`, `token`, `apiKey`, `secretKey`, …), at any depth and
-//! inside lists, or a URL that carries a password. Real charts hold many harmless keys of that look (`passwordKey`,
+//! inside lists, or a URL that carries a password. A number is one, too, where the word does not name what is counted (`maxTokens`): YAML
+//! reads a password of digits as a number. Real charts hold many harmless keys of that look (`passwordKey`,
 //! `existingSecretPasswordKey`, `tokenExpiration`, `bearer_token_file`); they pass, because their last word names something else.
 
 use serde_json::Value;
@@ -30,15 +31,19 @@ const SECRET_WORDS: [&str; 20] = [
     "secrets",
 ];
 
+/// Those of them under which a number is a count or a limit.
+const COUNTED: [&str; 6] = ["token", "tokens", "passwords", "secrets", "credential", "credentials"];
+
 /// The paths (`auth.users[0].password`) of all strings that look like secrets; never the strings.
 #[must_use]
 pub fn secrets_in(values: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    walk(values, &mut String::new(), false, &mut found);
+    walk(values, &mut String::new(), None, &mut found);
     found
 }
 
-fn walk(value: &Value, path: &mut String, under_secret: bool, found: &mut Vec<String>) {
+/// `under` is the word of the key, where it names a secret.
+fn walk(value: &Value, path: &mut String, under: Option<&str>, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             for (key, child) in map {
@@ -47,7 +52,7 @@ fn walk(value: &Value, path: &mut String, under_secret: bool, found: &mut Vec<St
                     path.push('.');
                 }
                 path.push_str(key);
-                walk(child, path, names_a_secret(key), found);
+                walk(child, path, secret_word(key), found);
                 path.truncate(length);
             }
         }
@@ -55,20 +60,21 @@ fn walk(value: &Value, path: &mut String, under_secret: bool, found: &mut Vec<St
             for (i, child) in items.iter().enumerate() {
                 let length = path.len();
                 path.push_str(&format!("[{i}]"));
-                walk(child, path, under_secret, found);
+                walk(child, path, under, found);
                 path.truncate(length);
             }
         }
-        Value::String(text) if !text.is_empty() && (under_secret || has_url_password(text)) => found.push(path.clone()),
+        Value::String(text) if !text.is_empty() && (under.is_some() || has_url_password(text)) => found.push(path.clone()),
+        Value::Number(_) if under.is_some_and(|word| !COUNTED.contains(&word)) => found.push(path.clone()),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn names_a_secret(key: &str) -> bool {
+fn secret_word(key: &str) -> Option<&'static str> {
     let words = words(key);
     let last = words.last().map(String::as_str).unwrap_or_default();
     let last_two = words.iter().rev().take(2).rev().map(String::as_str).collect::<String>();
-    SECRET_WORDS.contains(&last) || SECRET_WORDS.contains(&last_two.as_str())
+    SECRET_WORDS.into_iter().find(|word| *word == last_two || *word == last)
 }
 
 /// `bearer_tokenFile` → `bearer`, `token`, `file`; a run of capitals is one word (`APIKey` → `api`, `key`).
@@ -108,6 +114,7 @@ mod tests {
         let values = json!({
             "auth": {"password": "x", "users": [{"name": "a", "apiKey": "k"}, {"clickhouse_secretKey": "s"}]},
             "tokens": ["a"], "APIKey": "x", "db": "postgres://u:p@host/db", "credentials": "x", "adminPassword": "x", "AWS_SECRET_ACCESS_KEY": "x",
+            "redis": {"password": 20_240_101, "pwd": [0]},
         });
         let mut found = secrets_in(&values);
         found.sort();
@@ -122,6 +129,8 @@ mod tests {
                 "auth.users[1].clickhouse_secretKey",
                 "credentials",
                 "db",
+                "redis.password",
+                "redis.pwd[0]",
                 "tokens[0]",
             ]
         );
@@ -133,6 +142,7 @@ mod tests {
             "automountServiceAccountToken": true, "passwordKey": "pw", "existingSecretPasswordKey": "pw", "usePasswordFiles": "yes",
             "tokenExpiration": "1h", "bearer_token_file": "/run/t", "password": "", "token": null, "existingSecretName": "s", "tokenPath": "/t",
             "secretRef": "name", "url": "https://host:8443/path", "image": "registry/x@sha256:00", "mail": "mailto:a@b", "secret": {"name": "n"},
+            "maxTokens": 4096, "llm": {"token": 512}, "credentials": 2, "enablePassword": false,
         });
         assert_eq!(secrets_in(&values), [] as [String; 0]);
     }
