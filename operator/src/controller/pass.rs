@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::Operator;
 use super::queue::Name;
 use super::read::Resource;
-use super::rendering::{Kept, Objects};
+use super::rendering::{Kept, Objects, With};
 use super::secrets::{self, CHECK, Checked};
 use super::watch::SETTLES;
 use super::write::{self, Writer};
@@ -199,9 +199,9 @@ impl Operator {
         if let Err(stopped) = secrets::check(&self.client, component.namespace, &component.spec.secret_refs, &mut memory.secrets).await? {
             return Ok(Asked::For(Err(stopped)));
         }
-        let input = (name, component.generation, component.spec);
-        let turn = |registry: &str| self.turns.take(name, registry);
-        let objects = self.renderings.objects(input, &values, &self.discovery, turn, &mut memory.rendering, &self.figures);
+        let input = (component.generation, component.spec);
+        let with = With { discovery: &self.discovery, turns: &self.turns, figures: &self.figures };
+        let objects = self.renderings.objects(name, input, &values, with, &mut memory.rendering);
         Ok(objects.await?.map_or(Asked::Waits, Asked::For))
     }
 

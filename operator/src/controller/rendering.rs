@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 use super::capabilities::Discovery;
 use super::queue::Name;
 use super::secrets::CHECK;
+use super::turns::Turns;
 use crate::chart::Charts;
 use crate::health::figures::{Figures, Step};
 use crate::reconcile::plan::Stopped;
@@ -58,6 +59,17 @@ pub struct Objects {
     pub unanswered: Arc<[String]>,
 }
 
+/// What a rendering goes by.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    /// What the cluster serves.
+    pub discovery: &'a Discovery,
+    /// Turns at registries.
+    pub turns: &'a Turns,
+    /// Measures.
+    pub figures: &'a Figures,
+}
+
 /// Whatever renders.
 pub struct Renderings {
     charts: Charts,
@@ -74,23 +86,22 @@ impl Renderings {
     }
 
     /// A component's objects; `kept` is what is known and remembers what becomes known. Nothing where the chart has to be pulled and it is not the
-    /// component's `turn` at that registry. The outer error is the API server's, which is told nothing.
+    /// component's turn at that registry. The outer error is the API server's, which is told nothing.
     ///
     /// # Errors
     /// The API server does not say what it serves.
     pub async fn objects(
         &self,
-        (name, generation, spec): (&Name, i64, &ManagedComponentSpec),
+        name: &Name,
+        (generation, spec): (i64, &ManagedComponentSpec),
         values: &Map<String, Value>,
-        discovery: &Discovery,
-        turn: impl FnOnce(&str) -> bool,
+        with: With<'_>,
         kept: &mut Option<Kept>,
-        figures: &Figures,
     ) -> Result<Option<Result<Objects, Stopped>>, ClusterError> {
         if let Some(kept) = kept.as_ref().filter(|kept| kept.holds(generation)) {
             return Ok(Some(kept.result.clone().and_then(|rendered| rendered.read())));
         }
-        let served = discovery.fresh().await?;
+        let served = with.discovery.fresh().await?;
         let input = |chart: &Sha256| Sha256::of_json(&json!([name.namespace, name.name, chart, spec.version, values, served.digest]));
         let known = |kept: &mut Option<Kept>, input: &Sha256| {
             let known = kept.as_mut().filter(|known| known.input == *input)?;
@@ -103,7 +114,7 @@ impl Renderings {
             return Ok(Some(known));
         }
         if let Some(registry) = self.charts.registry_of(&spec.source)
-            && !turn(registry)
+            && !with.turns.take(name, registry)
         {
             return Ok(None);
         }
@@ -112,7 +123,7 @@ impl Renderings {
             Ok(archive) => archive,
             Err(stopped) => return Ok(Some(Err(stopped))),
         };
-        figures.took(Step::Fetch, started);
+        with.figures.took(Step::Fetch, started);
         let input = input(pinned.as_ref().unwrap_or(&archive.digest));
         if let Some(known) = known(kept, &input) {
             return Ok(Some(known));
@@ -129,7 +140,7 @@ impl Renderings {
         let child = self.children.acquire().await;
         let answered = render_twice(self.engine.as_ref(), &name.name, &request).await;
         drop(child);
-        figures.took(Step::Render, started);
+        with.figures.took(Step::Render, started);
         let result = match answered {
             Ok(answered) => match version_problem(spec, &answered.output) {
                 None => Ok(Rendered {
