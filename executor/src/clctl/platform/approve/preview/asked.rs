@@ -144,7 +144,7 @@ impl Question<'_> {
         let created = Answer::created();
         match object::apply_over(self.client, self.rendered, None, self.how()).await {
             // What admission makes of it now is what is agreed to, also where nothing is live to compare it with.
-            Ok(_) => Ok(Answer { pinned: self.created().await?, ..created }),
+            Ok(_) => Ok(Answer { pinned: self.created(None).await?, ..created }),
             Err(ClusterError::NotFound { .. }) if comes(&ObjectKey::of(self.rendered)) => Ok(created),
             Err(error) if self.gaps.lets_pass(&error) => Ok(Answer { estimate: true, ..created }),
             Err(error) => Err(error),
@@ -157,7 +157,7 @@ impl Question<'_> {
         let given_up = self.given_up(&live, &conflicts);
         let taken = conflicts.into_iter().map(|(manager, field)| Taken { manager, field }).collect();
         let mut answer = Answer { taken, ..Answer::new((action, Vec::new()), None) };
-        if let Some(created) = self.created(&live).await? {
+        if let Some(created) = self.created(Some(&live)).await? {
             let mut remaining = remaining(&pins::compared(self.rendered, result), &pins::compared(self.rendered, &created));
             remaining.retain(|field| given_up.iter().all(|gone| gone.path != field.path));
             if !remaining.is_empty() {
@@ -180,18 +180,21 @@ impl Question<'_> {
 
     /// A workload object as it will be pinned; `None` where that may not be asked, and for a permission, which is not pinned. Where a quota has no
     /// room for one more of its kind, it is tried in the place of the live one, which takes none.
-    async fn created(&self, live: &Value) -> Result<Option<Value>, ClusterError> {
+    async fn created(&self, live: Option<&Value>) -> Result<Option<Value>, ClusterError> {
         if self.manager != FIELD_MANAGER_EXECUTOR {
             return Ok(None);
         }
         match object::create(self.client, &pins::scratch(self.rendered), DRY).await {
             Ok(created) => Ok(Some(created)),
             Err(error) if self.gaps.lets_pass(&error) => Ok(None),
-            Err(error) if has_no_room(&error) => {
-                let replaced = object::replaced(self.client, &pins::in_place(self.rendered, live), live, DRY.manager).await;
-                replaced.map(Some).map_err(|_| tried(&ObjectKey::of(self.rendered), error))
+            Err(error) => {
+                if let Some(live) = live.filter(|_| has_no_room(&error))
+                    && let Ok(replaced) = object::replaced(self.client, &pins::in_place(self.rendered, live), live, DRY.manager).await
+                {
+                    return Ok(Some(replaced));
+                }
+                Err(tried(&ObjectKey::of(self.rendered), error))
             }
-            Err(error) => Err(tried(&ObjectKey::of(self.rendered), error)),
         }
     }
 
