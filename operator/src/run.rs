@@ -194,8 +194,9 @@ fn start_log(options: &Options) {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
         LogFormat::Text => lines.boxed(),
     };
-    // Of libraries only what went wrong.
-    let filter = EnvFilter::new(format!("warn,navin_operator={level},cluster={level},render={level}", level = options.log_level));
+    // Of libraries only what went wrong; of watches, which begin again for ever, the operator tells itself.
+    let filter =
+        EnvFilter::new(format!("warn,kube_runtime=error,navin_operator={level},cluster={level},render={level}", level = options.log_level));
     tracing_subscriber::registry().with(filter).with(lines).init();
 }
 
