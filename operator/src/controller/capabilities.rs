@@ -12,6 +12,8 @@ use tokio::time::Instant;
 
 /// So long one reading serves all that want one: a thousand specs may change at once.
 const FRESH: Duration = Duration::from_secs(2);
+/// So long a reading may take: everybody waits for it.
+const LIMIT: Duration = Duration::from_secs(30);
 /// The kind of KEDA that scales.
 const SCALED_OBJECT: &str = "keda.sh/v1alpha1/ScaledObject";
 /// The operator's own kind.
@@ -65,7 +67,10 @@ impl Discovery {
         {
             return Ok(served.clone());
         }
-        let served = Served::of(capabilities::read(&self.client).await?)?;
+        let read = tokio::time::timeout(LIMIT, capabilities::read(&self.client)).await;
+        let silence =
+            |_| ClusterError::Unreachable { about: "discovery".into(), message: format!("no answer within {} s", LIMIT.as_secs()) };
+        let served = Served::of(read.map_err(silence)??)?;
         *last = Some((Instant::now(), served.clone()));
         Ok(served)
     }
@@ -92,6 +97,15 @@ mod tests {
         let server = Box::new(ServerWords { major: "1".into(), minor: "37".into(), unknown_groups: Vec::new() });
         let read = Served::of(Capabilities { kube_version: "v1.37.2".into(), api_versions, server });
         read.map(|served| served.keda).map_err(|error| error.to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_after_a_while() {
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        });
+        let error = Discovery::new(Client::new(silent, "default")).fresh().await.err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("no answer within 30 s")));
     }
 
     /// Else KEDA would be taken for gone, and its workloads be given a second autoscaler.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_api::heartbeat::OperationState;
+use agent_api::heartbeat::{OperationState, State};
 use agent_api::object::ObjectKey;
 use cluster::ClusterError;
 use cluster::crd::managed_component::{FINALIZER, InventoryItem, ManagedComponentStatus};
@@ -101,7 +101,10 @@ impl Operator {
         let now = Timestamp::now();
         let first = match &plan.steps {
             // What goes and what stays is told before anything goes.
-            Steps::Remove(_) => Some(plan.status(&resource.component(name, &status), &live, version.clone(), now)),
+            Steps::Remove(_) => {
+                tell_deletion(name, &plan, &status);
+                Some(plan.status(&resource.component(name, &status), &live, version.clone(), now))
+            }
             Steps::Nothing | Steps::Raise(_) | Steps::Apply { .. } => record::record(&plan, &resource.component(name, &status), now),
         };
         let recorded = first.is_some() && matches!(plan.steps, Steps::Apply { .. });
@@ -290,6 +293,13 @@ impl Operator {
 /// Whether this generation was carried out before.
 fn again(resource: &Resource, status: &ManagedComponentStatus) -> bool {
     status.taken_up.as_ref().is_some_and(|taken_up| taken_up.generation == resource.generation)
+}
+
+/// What a deletion takes and leaves, once, in the log: the resource that says so is about to go.
+fn tell_deletion(name: &Name, plan: &Plan, status: &ManagedComponentStatus) {
+    if status.state != Some(State::Uninstalling) {
+        tracing::info!(component = %name, objects = status.inventory.len(), "is being deleted; {}", plan.notes.join("; "));
+    }
 }
 
 /// For the log.
