@@ -65,6 +65,9 @@ async fn what_is_left_open_stays_as_others_fill_it(landscape: &Landscape, releas
     let going = format!("Secret {NAMESPACE}/for-others: it is being deleted since ");
     assert!(!refused.success() && refused.stderr.contains(&going), "{refused:?}");
     kubectl(landscape, &["patch", "secret", "for-others", "-n", NAMESPACE, "--type=merge", "-p", &hold(Value::Null)]).await;
+    // One that is not there is something to do.
+    let missing = landscape.connector.approve(&["--dry-run", "--detailed-exitcode"]).await.unwrap();
+    assert!(missing.code() == Some(2) && missing.stdout.contains("/for-others: missing, to be created"), "{missing:?}");
     landscape.connector.approve(&["--yes"]).await.unwrap().ok().unwrap();
 }
 

@@ -31,10 +31,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent_api::object::RenderedObject;
 use agent_api::platform_approval::PlatformApprovalSpec;
 use clap::{Args, ValueEnum};
 use cluster::connect::{ConnectError, Connection};
-use cluster::{ClusterError, inventory};
+use cluster::{Client, ClusterError, inventory, object};
 use executor_core::bundle::Scope;
 use serde_json::Value;
 
@@ -48,7 +49,7 @@ use super::removal::RemovalError;
 use super::token_bundle::{self, Target};
 use super::{MANAGED_BY_APPROVE, OWN_LABEL, record, revoke};
 use crate::clctl::server::Server;
-use crate::clctl::{namespace_prefix, ttl};
+use crate::clctl::{namespace_prefix, requests, ttl};
 use crate::error_code::{Code, Coded};
 use crate::terminal::{agreed, data, report, talk};
 
@@ -333,6 +334,18 @@ async fn heading(connection: &Connection, pending: &Pending) -> Result<ClusterHe
     })
 }
 
+/// Those that are not there; what a person may not read counts as there.
+async fn missing(client: &Client, placeholders: &[RenderedObject]) -> Result<Vec<String>, ClusterError> {
+    let questions = placeholders.iter().map(|rendered| async move {
+        match object::get(client, &rendered.object).await {
+            Ok(None) => Ok(Some(rendered.key().to_string())),
+            Ok(Some(_)) | Err(ClusterError::Forbidden { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    });
+    Ok(requests::until_error(questions).await?.into_iter().flatten().collect())
+}
+
 async fn plan(
     arguments: &Approve,
     connection: &Connection,
@@ -362,6 +375,7 @@ async fn plan(
     }
     let running = seen.leftovers.iter().filter(|leftover| leftover.running && !leftover.pruned);
     warnings.extend(running.map(|leftover| format!("{} is left over from a former bundle, and goes on running", leftover.object)));
+    let missing = missing(&connection.client, judged.placeholders()).await?;
     let mut plan = Plan {
         cluster,
         bundle: BundleHeading {
@@ -381,6 +395,7 @@ async fn plan(
         replace: arguments.replace,
         webhooks: judged.interceptions().iter().map(Into::into).collect(),
         placeholder_secrets: judged.placeholders().iter().map(|object| object.key().to_string()).collect(),
+        missing_placeholder_secrets: missing,
         warnings,
     };
     let current = match record::current(&connection.client, arguments.connector.place.home()).await {

@@ -45,6 +45,8 @@ pub(super) struct Plan {
     pub(super) replace: bool,
     /// Secrets that somebody else fills; created where they are missing.
     pub(super) placeholder_secrets: Vec<String>,
+    /// Those of them that are missing.
+    pub(super) missing_placeholder_secrets: Vec<String>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -152,7 +154,7 @@ impl Plan {
     /// Whether applying would change anything but stamps and the token, as far as is known.
     pub(super) fn changes(&self) -> bool {
         let changed = self.objects().any(|object| object.action != Action::Unchanged && !object.approved_before);
-        changed || self.leftovers.iter().any(|leftover| leftover.pruned)
+        changed || !self.missing_placeholder_secrets.is_empty() || self.leftovers.iter().any(|leftover| leftover.pruned)
     }
 
     /// Marks the Jobs that are not there, of a bundle that is approved already: whether they have run the executor alone knows.

@@ -21,7 +21,11 @@ pub(super) fn write(plan: &Plan, all: bool, out: &mut String) {
     section(out, &title, &plan.workload.iter().collect::<Vec<_>>(), all);
     let leftovers = plan.leftovers.iter().filter(|leftover| !leftover.pruned).map(leftover);
     list(out, "Left over from former bundles, and not touched", &leftovers.collect::<Vec<_>>());
-    list(out, "Secrets that somebody else fills (created empty where they are missing)", &plan.placeholder_secrets);
+    let placeholders = plan.placeholder_secrets.iter().map(|secret| {
+        let missing = plan.missing_placeholder_secrets.contains(secret);
+        if missing { format!("{secret}: missing, to be created") } else { secret.clone() }
+    });
+    list(out, "Secrets that somebody else fills (created empty where they are missing)", &placeholders.collect::<Vec<_>>());
     let webhooks = plan.webhooks.iter().map(|hook| {
         let (configuration, webhook, intercepts) = (&hook.configuration, &hook.webhook, &hook.intercepts);
         format!("{configuration}, {webhook}: sees {intercepts}; a request waits up to {} s for it", hook.timeout_seconds)

@@ -58,6 +58,7 @@ fn empty() -> Plan {
         replace: false,
         webhooks: Vec::new(),
         placeholder_secrets: Vec::new(),
+        missing_placeholder_secrets: Vec::new(),
         warnings: Vec::new(),
     }
 }
@@ -115,7 +116,8 @@ fn full() -> Plan {
         intercepts: "create pods".into(),
         timeout_seconds: 5,
     });
-    plan.placeholder_secrets.push("Secret platform/licence".into());
+    plan.placeholder_secrets.extend(["Secret platform/filled".into(), "Secret platform/licence".into()]);
+    plan.missing_placeholder_secrets.push("Secret platform/licence".into());
     plan.warnings.push("Deployment.apps platform/old is left over from a former bundle, and goes on running".into());
     plan
 }
@@ -187,7 +189,8 @@ Left over from former bundles, and not touched:
   Deployment.apps platform/old  (old), running
 
 Secrets that somebody else fills (created empty where they are missing):
-  Secret platform/licence
+  Secret platform/filled
+  Secret platform/licence: missing, to be created
 
 Webhooks that see requests, and let them pass when they fail:
   hooks, pods.example.com: sees create pods; a request waits up to 5 s for it
