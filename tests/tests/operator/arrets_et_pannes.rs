@@ -1,6 +1,7 @@
 //! Two replicas on a control plane of their own, and what goes wrong: killed and frozen leaders, an API server that goes away, APIs that are
 //! dead, KEDA that comes and goes, namespaces and definitions that are deleted.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -17,11 +18,6 @@ const KEDA: &str = r#"{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomR
     "versions": [{"name": "v1alpha1", "served": true, "storage": true,
       "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}"#;
 
-/// An API whose server is nowhere.
-const DEAD: &str = r#"{"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1beta1.metrics.k8s.io"},
-  "spec": {"group": "metrics.k8s.io", "version": "v1beta1", "insecureSkipTLSVerify": true, "groupPriorityMinimum": 100, "versionPriority": 100,
-    "service": {"name": "nobody", "namespace": "default"}}}"#;
-
 #[tokio::test(flavor = "multi_thread")]
 async fn deux_replicas_et_des_pannes() {
     let cp = ControlPlane::own().await;
@@ -36,9 +32,9 @@ async fn deux_replicas_et_des_pannes() {
     components.until("web-pannes", STARTED).await;
 
     le_leader_est_gele_puis_tue(&cp, &components, a, b).await;
-    let _leader = Operator::start(&cp, "c", &[MANAGED, "other"], &charts(), &[]).await.unwrap();
+    let leader = Operator::start(&cp, "c", &[MANAGED, "other"], &charts(), &[]).await.unwrap();
     le_serveur_d_api_redemarre(&cp, &components).await;
-    une_api_agregee_est_morte(&cp, &components).await;
+    let _leader = une_api_agregee_est_morte_ou_se_tait(&cp, &components, leader).await;
     keda_arrive_et_repart(&cp, &components).await;
     un_espace_de_noms_est_supprime(&cp).await;
     la_definition_est_supprimee(&cp, &components).await;
@@ -114,14 +110,34 @@ async fn le_serveur_d_api_redemarre(cp: &ControlPlane, components: &Components) 
     .await;
 }
 
-async fn une_api_agregee_est_morte(cp: &ControlPlane, components: &Components) {
-    cp.apply(DEAD).await.unwrap();
-    components.create("web-dead", &spec("web", &json!({}))).await;
-    components.until("web-dead", STARTED).await;
-    components.delete("web-dead").await;
-    components.until_gone("web-dead").await;
-    // No namespace would go while it is there: so Kubernetes has it.
-    cp.kubectl(&["delete", "apiservice", "v1beta1.metrics.k8s.io"]).await.unwrap().ok().unwrap();
+/// One whose server is nowhere, and one that takes connections and says nothing; each to an operator that begins beside it.
+async fn une_api_agregee_est_morte_ou_se_tait(cp: &ControlPlane, components: &Components, mut leader: Operator) -> Operator {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    cp.apply(
+        r#"{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "silent", "namespace": "default"},
+        "spec": {"type": "ExternalName", "externalName": "localhost"}}"#,
+    )
+    .await
+    .unwrap();
+    for (name, port) in [("nobody", 443), ("silent", port)] {
+        let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1beta1.metrics.k8s.io"},
+            "spec": {"group": "metrics.k8s.io", "version": "v1beta1", "insecureSkipTLSVerify": true, "groupPriorityMinimum": 100,
+                "versionPriority": 100, "service": {"name": name, "namespace": "default", "port": port}}});
+        cp.apply(&api.to_string()).await.unwrap();
+        leader.process.terminate();
+        leader.process.wait(PATIENCE).await.unwrap();
+        leader = Operator::start(cp, name, &[MANAGED, "other"], &charts(), &[]).await.unwrap();
+        leader.until_ready().await.unwrap();
+        let component = format!("web-{name}");
+        components.create(&component, &spec("web", &json!({}))).await;
+        components.until(&component, STARTED).await;
+        components.delete(&component).await;
+        components.until_gone(&component).await;
+        // No namespace would go while it is there: so Kubernetes has it.
+        cp.kubectl(&["delete", "apiservice", "v1beta1.metrics.k8s.io"]).await.unwrap().ok().unwrap();
+    }
+    leader
 }
 
 async fn keda_arrive_et_repart(cp: &ControlPlane, components: &Components) {
